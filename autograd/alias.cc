@@ -1,4 +1,6 @@
 // The alias of a tensor: a plain one, or one of the tensor's class.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/alias.h"
 
 #include "aten/ops/detach.h"

@@ -1,4 +1,6 @@
 // An alias is another tensor over the same elements, without the history.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

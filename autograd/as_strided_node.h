@@ -1,4 +1,6 @@
 // The node of every view. It knows how one of two tensors over the same memory lies in the other.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "autograd/graph/node.h"

@@ -1,4 +1,6 @@
 // The thread's autocast state, the casts, and the cache of cast weights.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "autograd/autocast.h"
 

@@ -15,6 +15,8 @@
 // The layer is outside autograd, so casts are recorded, and a gradient has the dtype that its
 // tensor had before the cast. The layer is on for a thread while autocast is enabled for a device.
 // Elsewhere it costs nothing: it is one more bit of the mask that a call tests anyway.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,7 @@
 // Autocast by device. On a simulated "cuda", whose operators the CPU computes, an operator follows
 // its entry's policy for CUDA; on the CPU, its policy for the CPU.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/autocast.h"
 
 #include "aten/engine/backends/fallback.h"

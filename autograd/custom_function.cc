@@ -1,5 +1,7 @@
 // Outputs of custom functions: new tensors, arguments changed in place, or arguments returned
 // unchanged.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/custom_function.h"
 
 #include <algorithm>

@@ -14,6 +14,8 @@
 //     }
 //   };
 //   Tensor y = Cube::apply(x, 2.0);
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>

@@ -1,4 +1,6 @@
 // Custom functions in C++: saving, several outputs, arguments changed or returned.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/custom_function.h"
 
 #include "aten/ops/add.h"

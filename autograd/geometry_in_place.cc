@@ -2,6 +2,8 @@
 // history continues from its old state.
 //
 //   y = x * 2;  y.t_();      // y's node takes a gradient of y's new shape to one of the old shape
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/renamed_errors.h"
 #include "aten/ops/as_strided.h"
 #include "aten/ops/as_strided_.h"

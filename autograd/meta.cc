@@ -1,4 +1,6 @@
 // Reads and changes the autograd metadata of a tensor.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/meta.h"
 
 #include "autograd/graph/accumulate_grad.h"

@@ -6,6 +6,8 @@
 //   grad_fn(y)->name() == "MulBackward0";
 //   is_leaf(w);
 //   gradient_edge(w);    // goes to the node that fills w.grad
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>

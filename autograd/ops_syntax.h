@@ -1,5 +1,7 @@
 // Infix operators on tensors and numbers, for formulas: `grad * (1 - result * result)`. They are in
 // a namespace of their own, because other code calls operators by name.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/ops/add.h"

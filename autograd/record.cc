@@ -1,4 +1,6 @@
 // The rarely used helpers of generated code.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/record.h"
 
 #include "aten/ops/clone.h"

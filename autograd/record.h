@@ -1,5 +1,7 @@
 // The helpers with which generated code records an operator. Every generated file of autograd
 // includes this header.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/ops/gradients.h"

@@ -1,4 +1,6 @@
 // Saving with hooks, saving outputs, and the checks at unpacking.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/saved_tensor.h"
 
 #include <algorithm>

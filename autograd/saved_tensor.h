@@ -5,6 +5,8 @@
 //   node->other_.save(other);                       // an argument
 //   node->result_.save_output(result, 0);           // an output
 //   Tensor other = other_.unpack(*this, "argument 'other' of mul");
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

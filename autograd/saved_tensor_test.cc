@@ -1,4 +1,6 @@
 // Saved values: hooks that replace them, freed graphs, and leaves shared by threads.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/saved_tensor.h"
 
 #include <thread>

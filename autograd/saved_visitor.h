@@ -4,6 +4,8 @@
 //   void show_saved(SavedVisitor& visitor) const override {       // generated, in MulBackward0
 //     visitor.show(*this, "self", self_);
 //   }
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -1,5 +1,7 @@
 // Helpers that the tests of this folder share: small tensors from numbers, and the numbers of
 // tensors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <gtest/gtest.h>

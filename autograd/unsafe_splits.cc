@@ -1,5 +1,7 @@
 // Pieces of a tensor that are independent results, not views. Each may be written in place and
 // counts its own versions, because the tensor itself is not used again.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/cat.h"
 #include "aten/ops/unsafe_chunk.h"
 #include "aten/ops/unsafe_split.h"

@@ -1,6 +1,8 @@
 // The flow of gradients through views and through in-place changes of views. Every view is an
 // as_strided of its base, whatever chain of operators made it. Where only one of the two is
 // complex, the as_strided is over the real numbers that make up the complex ones.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/view.h"
 
 #include <algorithm>

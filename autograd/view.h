@@ -1,5 +1,7 @@
 // Views and in-place changes. A view remembers its base. An in-place change of either one rewrites
 // the history of the base. The view's own node is rebuilt from the base at its next use.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "autograd/meta.h"

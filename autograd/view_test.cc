@@ -1,4 +1,6 @@
 // Views and in-place changes: the history of the base and of its views, and the refused changes.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/view.h"
 
 #include "aten/ops/add.h"

@@ -1,5 +1,7 @@
 // What memory of a device costs on the host: a block is allocated and freed, alone, among many
 // others, and with a second stream that uses it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/memory/caching_allocator.h"
 
 #include <benchmark/benchmark.h>

@@ -7,6 +7,8 @@ Instructions are counted for two numbers of calls, so that starting Python falls
 difference. Without: benchmarks/contract/free_add.cc, loaded before the library.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

@@ -9,6 +9,8 @@ with the backward pass of an operator of the library's own, which has the same e
     ./dev bench custom_operator
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import statistics

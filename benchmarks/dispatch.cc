@@ -1,5 +1,7 @@
 // What a call costs in C++: a hop through the dispatcher (an operator that does nothing), and `add`
 // of one element.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 
 #include "aten/ops/add.h"

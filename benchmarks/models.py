@@ -11,6 +11,8 @@ quartiles of the ratios of the repetitions that followed each other.
     ./dev bench models
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib.util

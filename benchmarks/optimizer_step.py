@@ -9,6 +9,8 @@ several threads. With PyTorch installed, its `step()` too.
     ./dev bench optimizer_step
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import statistics

@@ -7,6 +7,8 @@ Prints, for a call with 4 elements with and without a gradient to record, the me
 of interleaved measurements (outside / in the tree). Needs a C++ compiler on the PATH.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import statistics

@@ -6,6 +6,8 @@ Medians of many short repetitions, interleaved, so that noise meets every candid
     ./dev bench overhead
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import statistics
@@ -15,6 +17,7 @@ import time
 from typing import Callable
 
 import numpy as np
+
 import treadle
 
 try:

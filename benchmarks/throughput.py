@@ -8,6 +8,8 @@ repetitions, at one and at two threads.
     ./dev bench throughput
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import statistics
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
 import numpy as np
+
 import treadle
 
 try:

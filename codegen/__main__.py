@@ -8,6 +8,8 @@ What is left is to compile the sources together with the kernels: treadle.utils.
 it, or a compiler with the options that `python -m treadle.utils.cpp_extension` prints.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

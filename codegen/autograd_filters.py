@@ -5,6 +5,8 @@ its layer functions.
     context(shard)["functions"]  # LayerFunction: how a call of one form is recorded
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -283,9 +285,7 @@ class _NodeBuilder:
             if what not in _METADATA:
                 raise self.error(f"'{name}.{what}()' cannot be saved")
             shown = f"{name}_{what}"
-            return Slot(
-                f"{n}_{what}_", _METADATA[what], f"{what}_of({n})", False, is_output, shown
-            )
+            return Slot(f"{n}_{what}_", _METADATA[what], f"{what}_of({n})", False, is_output, shown)
         is_list = (
             self.e.returns[_output_index(self.e, name)].type.list
             if is_output
@@ -364,11 +364,7 @@ class _NodeBuilder:
     def grads_in(self, tree: Tree) -> set[int]:
         found = set()
         for t in cpp.walk(tree):
-            if (
-                t["op"] == "index"
-                and t["on"].get("name") == "grads"
-                and t["index"]["op"] == "int"
-            ):
+            if t["op"] == "index" and t["on"].get("name") == "grads" and t["index"]["op"] == "int":
                 found.add(int(t["index"]["value"]))
             elif (
                 t["op"] == "name"

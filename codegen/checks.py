@@ -1,6 +1,8 @@
 """C++ text of the checks of a call: its conditions, and the presence, lengths, devices and dtypes
 of its arguments."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional

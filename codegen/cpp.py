@@ -1,11 +1,17 @@
 """C++ text for model types, arguments and expressions: the one place that knows how a schema type
 is spelled in C++."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
-from typing import Callable, Iterable, Iterator, Optional
+from typing import TYPE_CHECKING, Callable, Iterable, Iterator, Optional
 
 from .library import Library
+
+if TYPE_CHECKING:
+    from .render import Shard
+
 from .model import Arg, Entry, Form, Model, Return, Tree, Type
 
 # Schema base type -> C++ type, for plain, optional and list arguments.
@@ -76,7 +82,7 @@ def arg_type(t: Type) -> str:
         return plain
     plain = _PLAIN[t.base]
     if t.optional and t.base != "Generator":
-        return f"const std::optional<Scalar>&" if t.base == "Scalar" else f"std::optional<{plain}>"
+        return "const std::optional<Scalar>&" if t.base == "Scalar" else f"std::optional<{plain}>"
     return plain
 
 
@@ -251,9 +257,7 @@ def foreach_call(e: Entry, model: Model, tensor_as: str = "") -> str:
 
 def foreach_headers(entries: Iterable[Entry], model: Model) -> list[str]:
     """Base names of the operators that those on lists call."""
-    return sorted(
-        {model.by_full_name[e.foreach_of.of].name for e in entries if e.foreach_of}
-    )
+    return sorted({model.by_full_name[e.foreach_of.of].name for e in entries if e.foreach_of})
 
 
 _SCALAR_TYPE_NAMES = {

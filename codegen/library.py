@@ -6,6 +6,8 @@ The two differ in nothing but names: the namespaces of the C++ code and the plac
     outside("my_ops", ...).namespace       my_ops
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

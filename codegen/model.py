@@ -7,6 +7,8 @@ Nothing here parses a schema or checks a rule; schemac has done both. Example:
     add.form("out").schema
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json

@@ -7,6 +7,8 @@ and headers to make that of; `gen/docs/` has a page for each operator. The entri
 schemac, as those of the tree are. What cannot be in a library outside is a CodegenError as well.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib.util

@@ -5,6 +5,8 @@ A name gathers every overload of an operator; `out=` is an argument of the funct
     bindings(shard)[0].signatures[0].params  ->  input, other, alpha, out
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import textwrap
@@ -313,9 +315,7 @@ def text_signature(signature: Signature, receiver: str = "") -> str:
 
 def _filled(doc: str) -> str:
     """The text in lines that break between words only, so that a word is found in it."""
-    return textwrap.fill(
-        " ".join(doc.split()), 100, break_on_hyphens=False, break_long_words=False
-    )
+    return textwrap.fill(" ".join(doc.split()), 100, break_on_hyphens=False, break_long_words=False)
 
 
 def _doc(name: str, signatures: Iterable[Signature]) -> str:
@@ -329,9 +329,7 @@ def _doc(name: str, signatures: Iterable[Signature]) -> str:
     for s in signatures:
         if s.entry.doc and s.entry.doc not in seen:
             seen.append(s.entry.doc)
-    return "\n".join(
-        lines + [""] + [_filled(d) for d in seen]
-    ).rstrip()
+    return "\n".join(lines + [""] + [_filled(d) for d in seen]).rstrip()
 
 
 def stub_body(s: Signature, indent: int) -> str:

@@ -7,6 +7,8 @@
 templates over the model, like the code; what they say in words is written here.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse
@@ -264,9 +266,7 @@ def _sections(model: Model, names: Iterable[str]) -> list[tuple[str, list[str]]]
     return sorted(((t, sorted(n)) for t, n in found.items()))
 
 
-def pages(
-    model: Model, examples: Mapping[str, str], table: str = ""
-) -> Iterable[tuple[str, str]]:
+def pages(model: Model, examples: Mapping[str, str], table: str = "") -> Iterable[tuple[str, str]]:
     """(path, text) of every page; of a page for the table of dtypes only where there is one."""
     env = environment()
     for f in WORDS:
@@ -275,18 +275,24 @@ def pages(
     public = {n: es for n, es in public.items() if es}
     count = sum(map(len, public.values()))
     index = env.get_template("operators.md.j2")
-    yield "index.md", index.render(
-        model=model, pages=public, count=count, sections=_sections(model, public), table=table
+    yield (
+        "index.md",
+        index.render(
+            model=model, pages=public, count=count, sections=_sections(model, public), table=table
+        ),
     )
     page = env.get_template("operator_page.md.j2")
     for name, entries in sorted(public.items()):
         yield f"operators/{name}.md", page.render(name=name, entries=entries, examples=examples)
     if not table:
         return
-    yield "table.md", (
-        "# Dtypes of the operators\n\nA cross: the dtype is declared, the tests of the operator "
-        "pass with it. Any other is refused with an exception that names the row. "
-        f"`python -m treadle ops --table` prints the same.\n\n{table}\n"
+    yield (
+        "table.md",
+        (
+            "# Dtypes of the operators\n\nA cross: the dtype is declared, the tests of the "
+            "operator pass with it. Any other is refused with an exception that names the row. "
+            f"`python -m treadle ops --table` prints the same.\n\n{table}\n"
+        ),
     )
 
 

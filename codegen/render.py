@@ -8,6 +8,8 @@ their base name, so a new operator changes one shard of each kind. `--names` is 
 names the build has declared headers for; a difference from the model is an error.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

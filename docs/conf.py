@@ -3,6 +3,8 @@
 The pages that Sphinx reads are staged by tools/dev/docs_pages.py: docs/*.md and generated ones.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 project = "Treadle"
 author = "the authors of Treadle"
 project_copyright = f"{author}, Apache License 2.0"

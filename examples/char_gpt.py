@@ -11,6 +11,8 @@ reads it writes the sample.
 Reaches: loss <= 1.95 (small: <= 2.5), in nats per character of text that it has not seen
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

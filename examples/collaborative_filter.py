@@ -11,6 +11,8 @@ all, and chance, whose deviation of 0.3 is the least error that there can be.
 Reaches: error <= 0.42 (small: <= 0.65), the root of the mean square, on ratings not learnt from
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

@@ -9,6 +9,8 @@ The pictures, 12 x 12 with a blurred line in one of four directions and much noi
 Reaches: accuracy >= 0.98 (small: >= 0.9)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

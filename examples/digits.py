@@ -9,6 +9,8 @@ out for testing. The loss of every epoch goes to loss_curve.png.
 Reaches: test accuracy >= 0.98 (small: >= 0.9)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

@@ -11,6 +11,8 @@ Reaches: distance <= 0.06 (small: <= 0.15), the energy distance of made points f
 is about 1 at first
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

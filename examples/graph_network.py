@@ -11,6 +11,8 @@ into their targets. The same network without the edges shows what they are worth
 Reaches: accuracy >= 0.95 (small: >= 0.9), on nodes without a label
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

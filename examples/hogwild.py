@@ -10,6 +10,8 @@ others, 2011). The task is to tell which of two spirals a point lies on.
 Reaches: accuracy >= 0.99 (small: >= 0.9)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

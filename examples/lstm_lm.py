@@ -11,6 +11,8 @@ in a checkpoint.
 Reaches: perplexity <= 6.6 (small: <= 9), of text that it has not seen
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

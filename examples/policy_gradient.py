@@ -12,6 +12,8 @@ Reaches: steps >= 400 (small: >= 120), the mean over 64 carts, which stop after 
 200); pushes by chance last about 22
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

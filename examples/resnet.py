@@ -13,6 +13,8 @@ scikit-learn ships, made twice as large.
 Reaches: accuracy >= 0.98 (small: >= 0.9), on pictures not learnt from
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

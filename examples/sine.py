@@ -10,6 +10,8 @@ loss; then an optimizer takes the step. So all three end at the same loss.
 Reaches: loss <= 0.00005 (small: <= 0.001), the largest of the three
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

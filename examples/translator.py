@@ -13,6 +13,8 @@ each; when translating, the one that it wrote itself.
 Reaches: accuracy >= 0.98 (small: >= 0.9), translations without a mistake of numbers never seen
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

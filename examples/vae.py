@@ -12,6 +12,8 @@ plus how far the codes' distribution is from the standard normal one. The pictur
 Reaches: loss <= 24.5 (small: <= 27), that bound in nats per picture, of pictures not learnt from
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

@@ -2,9 +2,12 @@
 for one from outside; those of tests/gpu say themselves what is on the device.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 import os
 
 import pytest
+
 from treadle_testing.device import pytest_addoption as _add_device_options
 from treadle_testing.device import pytest_configure  # noqa: F401  loads backends
 

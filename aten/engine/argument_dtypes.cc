@@ -1,4 +1,6 @@
 // The error messages. A correct call needs none of this code.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/argument_dtypes.h"
 
 namespace treadle::contract {

@@ -6,6 +6,8 @@
 //
 //   contract::require_one_dtype("mm", "self", self.dtype(), "mat2", mat2);
 //   contract::require_dtype("gather", "index", index, 0x180u);
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>

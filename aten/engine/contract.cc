@@ -1,4 +1,6 @@
 // The messages of contract violations.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/contract.h"
 
 namespace treadle::contract {

@@ -10,6 +10,8 @@
 // which says
 //
 //   conv2d: expected stride > 0, got stride = (0, 1)
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,6 @@
 // Chooses between one copy of bytes, a tiled transposition and rows of conversions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/copy.h"
 
 #include "aten/backend/cpu/convert.h"

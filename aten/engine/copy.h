@@ -1,4 +1,6 @@
 // Copies between tensors of any strides, dtypes and devices.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

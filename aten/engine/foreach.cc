@@ -1,4 +1,6 @@
 // Checks of lists; each looks at a tensor once.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/foreach.h"
 
 #include "aten/engine/tensor_lists.h"

@@ -1,5 +1,7 @@
 // The checks that generated operators on lists (`foreach:` of an entry) make before they run, so
 // that a refused call has written nothing.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>

@@ -1,4 +1,6 @@
 // Ordering and merging of dimensions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/loop_geometry.h"
 
 namespace treadle {

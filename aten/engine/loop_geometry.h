@@ -5,6 +5,8 @@
 //   g.add(out_strides, out_item);    // strides in elements, of g.shape's rank
 //   g.add(self_strides, self_item);
 //   g.order();                       // sort the dimensions, merge neighbours
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/base/array_ref.h"

@@ -2,6 +2,8 @@
 //
 //   return named("zeros", [&] { return empty_tensor(sizes, dtype, device); });
 //   // zeros: expected sizes >= 0, ...
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/base/error.h"

@@ -1,4 +1,6 @@
 // The out= and in-place forms of composites: compute, then copy.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
 #include "aten/engine/structured.h"

@@ -1,4 +1,6 @@
 // Decides by address ranges and strides alone, never by data.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/overlap.h"
 
 #include "aten/engine/view_shapes.h"

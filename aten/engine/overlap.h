@@ -2,6 +2,8 @@
 //
 // Host memory is compared by addresses, because two storages may wrap the same foreign buffer. No
 // other code makes this decision.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,6 @@
 // Overlap of tensors: over one storage, and over two that wrap the same memory.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "aten/engine/overlap.h"
 

@@ -1,5 +1,7 @@
 // The pointwise engine. Most calls are small, contiguous and of one dtype. They take a path without
 // any list. The others go through promotion, broadcasting and the geometry of a loop.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/pointwise.h"
 
 #include "aten/engine/backends/generated.h"

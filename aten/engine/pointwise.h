@@ -1,6 +1,8 @@
 // Pointwise operators: one engine for all of them. The generator supplies the constant data
 // (PointwiseOp) and a kernel for each dtype. The engine does promotion, broadcasting, allocation,
 // overlap checks, the three forms and the parallel split.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/dispatch/operator.h"

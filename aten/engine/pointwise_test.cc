@@ -1,5 +1,7 @@
 // The pointwise engine through real operators: promotion, layouts, the three forms, overlap, and
 // errors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,6 @@
 // The three ranks of operands, and the rule by which a lower rank can raise the dtype.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/promotion.h"
 
 namespace treadle {

@@ -5,6 +5,8 @@
 //   int64[3] + float64[]    ->  float64
 //   float32[3] + float64[]  ->  float32
 //   int64[3] + 1.5          ->  the default dtype
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

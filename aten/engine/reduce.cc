@@ -1,5 +1,7 @@
 // The reduction engine: decides dims, dtypes and the result's shape, and passes merged dimensions
 // to the kernel.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/reduce.h"
 
 #include "aten/engine/backends/generated.h"

@@ -1,6 +1,8 @@
 // Reductions: one engine for every operator with `reduce:`. The generator supplies the constant
 // data (ReduceOp) and a kernel for each dtype. The engine does dims, the result's dtype,
 // allocation, the forms and the split into fixed chunks.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/dispatch/operator.h"

@@ -1,5 +1,7 @@
 // The reduction engine through real operators: every set of dims against a plain loop, in several
 // layouts; accuracy; bits.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>

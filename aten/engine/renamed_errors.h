@@ -2,6 +2,8 @@
 //
 //   return renamed("conv1d", "convolution", [&] { return aten::convolution(...); });
 //   // conv1d: expected input with 4 channels (...), got 3
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,7 @@
 // Each argument that needs resolving has a stand-in. Writes of the call are copied back to the
 // argument.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/resolve.h"
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 //   x.conj() only sets a bit: x's memory is shared. The first kernel that gets it is given the
 //   conjugated values in its place. float8 elements are moved as integers, and computed with
 //   nowhere.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,6 @@
 // Shape rules of outputs that have the shape of an argument, or of each of several.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/shape_same_as.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // The most common shape rules: one output with the shape of an argument, or one for each argument.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

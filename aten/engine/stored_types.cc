@@ -1,5 +1,7 @@
 // Float8 types are read from tables and rounded in integer arithmetic. Complex types of 32 bits are
 // pairs.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/stored_types.h"
 
 #include <array>

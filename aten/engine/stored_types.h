@@ -2,6 +2,8 @@
 //
 //   store(eighths, values);          // rounds float32 values to float8
 //   Tensor wide = computed(eighths); // and back, exactly
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

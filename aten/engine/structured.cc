@@ -1,4 +1,6 @@
 // Makes and checks the outputs of structured operators.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/structured.h"
 
 #include <algorithm>

@@ -4,6 +4,8 @@
 // A kernel of such an operator is `void k(arguments..., const Tensor& out...)`: every `out` is
 // contiguous, of the right shape and dtype, and shares no memory with an input (unless the entry
 // says `out_from`).
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

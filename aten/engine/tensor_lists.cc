@@ -1,4 +1,6 @@
 // Lists are long, so each check looks at each tensor once.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/tensor_lists.h"
 
 #include "aten/engine/overlap.h"

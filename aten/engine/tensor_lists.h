@@ -1,6 +1,8 @@
 // Checks of the tensor lists that an operator processes together, before the first write.
 //
 //   require_alike("_fused_sgd_", {{"self", self}, {"grads", grads}});
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

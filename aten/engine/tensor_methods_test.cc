@@ -1,5 +1,7 @@
 // The Tensor class for programs. Methods are called on the argument `self`, wherever it stands in
 // the schema.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/tensor_methods.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,6 @@
 // Shapes and strides of views.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "aten/engine/view_shapes.h"
 

@@ -1,5 +1,7 @@
 // Arithmetic on geometries, for views and copies: shapes with a -1, strides of a new shape, dense
 // tensors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -1,5 +1,7 @@
 // Every helper function that a formula in derivatives.yaml may call. Each family of operators has
 // one header.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/ops/attention/gradients.h"

@@ -1,5 +1,7 @@
 // Functions of complex numbers, from the C++ library where it has them. Those with a real value
 // have an imaginary part of zero.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>

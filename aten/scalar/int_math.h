@@ -1,6 +1,8 @@
 // Functions of integers and bool, defined for every value. Division by zero is an error. The most
 // negative number divided by -1 wraps. A shift by the width or more gives the result of shifting
 // bit by bit.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/scalar/num.h"

@@ -1,6 +1,8 @@
 // Functions of vectors. Highway's functions are corrected here at infinities, NaN, the ends of
 // their ranges and signed zeros. The others go lane by lane through the C library. docs/accuracy.md
 // gives the accuracy of each; math_test.cc checks it on every target.
+//
+// SPDX-License-Identifier: Apache-2.0
 #if defined(TREADLE_ATEN_CPU_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_MATH_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_MATH_INL_H_

@@ -1,6 +1,8 @@
 // Every function of vectors, on every target of this machine, against the C library: the largest
 // error in units of the last place over wide ranges, and the exact result at infinities, NaN, zeros
 // of both signs and the smallest numbers.
+//
+// SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/scalar/math_test.cc"
 #include "aten/backend/cpu/targets.h"

@@ -1,6 +1,8 @@
 // Num and Cplx: one integer, bool or complex number as an operand of pointwise expressions. They
 // have the operators of SIMD vectors (vec-inl.h), so one expression serves both. Their arithmetic
 // is defined for every value: integers wrap, and for bool `+` is "or" and `*` is "and".
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
 // Real functions of one number. Lanes of a vector are mapped through them where a function has no
 // vector form. They are as accurate as the C library (below 1 ULP), unless noted otherwise.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,6 @@
 // Special functions of vectors: lane by lane, in double (special_*.h).
+//
+// SPDX-License-Identifier: Apache-2.0
 #if defined(TREADLE_ATEN_CPU_SIMD_SPECIAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_SPECIAL_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_SPECIAL_INL_H_

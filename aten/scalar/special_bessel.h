@@ -1,6 +1,8 @@
 // Bessel and Airy functions of one number, in double for every type. Those of the first and second
 // kind come from the C library. The modified ones are Chebyshev series. Ai is a Taylor series about
 // the nearest of several points, and an asymptotic expansion beyond them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,7 @@
 // Functions around gamma of one or two numbers, in double for every type: Hurwitz' zeta, polygamma
 // and the incomplete gamma functions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>

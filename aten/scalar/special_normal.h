@@ -1,6 +1,8 @@
 // Functions of the normal distribution and the error function of one number, in double for every
 // type. A function that decays like exp(-x^2) is computed as that exponential, with the last digits
 // of the square, times the scaled function erfcx, which decays like 1 / x.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,8 @@
 // Orthogonal polynomials of one number. The degree is a number, too: its fraction is cut off, and a
 // negative degree gives 0. They use their recurrences, in double; Chebyshev polynomials of a high
 // degree use their closed forms.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // Accumulates gradients at leaves.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/accumulate_grad.h"
 
 #include <array>

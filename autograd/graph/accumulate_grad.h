@@ -1,5 +1,7 @@
 // AccumulateGrad: the node at a leaf. It adds the gradient to the leaf's .grad. It takes the buffer
 // over where nothing else holds it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "autograd/meta.h"

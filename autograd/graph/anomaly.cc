@@ -1,4 +1,6 @@
 // The state of anomaly mode, and the search for NaN.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/anomaly.h"
 
 #include "aten/ops/any.h"

@@ -3,6 +3,8 @@
 //
 // The observer decides what is remembered (the Python stack). Without an observer, backward only
 // looks for NaN.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

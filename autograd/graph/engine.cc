@@ -1,5 +1,7 @@
 // The traversal: hooks, captures, one node after another, and gradients fitted to their
 // destinations.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/engine.h"
 
 #include <algorithm>

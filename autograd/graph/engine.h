@@ -6,6 +6,8 @@
 // The traversal is a loop over a queue, so the depth of the graph does not matter. It runs in the
 // calling thread. A node may call backward again. The order in which gradients are added depends on
 // the graph only.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>

@@ -1,4 +1,6 @@
 // The traversal: order, accumulation, graphs kept and freed, gradients of gradients, hooks, errors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/engine.h"
 
 #include "aten/ops/add.h"

@@ -1,4 +1,6 @@
 // Explores the graph, and restricts it to the nodes that lead to given nodes.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/graph_task.h"
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 //
 // Nodes are numbered when the graph is explored, and edges hold those numbers. So the traversal
 // itself needs no look-up.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>

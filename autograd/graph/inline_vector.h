@@ -1,5 +1,7 @@
 // InlineVector: a vector whose first N entries need no allocation. Most nodes have one or two
 // inputs and outputs, so a recorded operator costs one allocation.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

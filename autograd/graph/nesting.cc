@@ -1,4 +1,6 @@
 // Measures the rest of the stack by the address of a local variable.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/nesting.h"
 
 #include <pthread.h>

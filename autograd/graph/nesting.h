@@ -1,5 +1,7 @@
 // The nesting depth of backward passes. A hook, or the backward of a function, may call backward
 // itself, on the same stack.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 namespace treadle::autograd {

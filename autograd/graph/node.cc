@@ -1,4 +1,6 @@
 // Hooks, and the destruction of nodes by a list instead of by recursion.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/node.h"
 
 namespace treadle::autograd {

@@ -4,6 +4,8 @@
 //   struct ExpBackward0 : Node {
 //     Grads apply(Grads&& grads) override { return {aten::mul(grads[0], result_.unpack(...))}; }
 //   };
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,6 @@
 // The wait for a spin lock.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/spin_lock.h"
 
 #include <thread>

@@ -3,6 +3,8 @@
 // it.
 //
 //   const std::lock_guard lock(meta.lock);
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,6 @@
 // The traversal of all that a tensor alone keeps alive.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/visit.h"
 
 #include "autograd/meta.h"

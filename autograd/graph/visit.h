@@ -11,6 +11,8 @@
 // owner. An object that the graph of another tensor or a running backward also holds is left out.
 // Hence no other thread can reach the visited objects, and the visit takes no locks. It never
 // recurses, and it changes no reference count.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>

@@ -1,4 +1,6 @@
 // Objects that a tensor alone keeps alive are visited once, through their owner.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/visit.h"
 
 #include <map>

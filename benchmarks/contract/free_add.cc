@@ -2,6 +2,8 @@
 // every test that can only refuse a call. Tests that choose between ways to compute stay.
 //
 // benchmarks/contract_cost.py counts the instructions of `a + b` with and without it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #define TREADLE_CONTRACT_FREE
 #include "aten/engine/pointwise.cc"
 #include "aten/ops/add.h"

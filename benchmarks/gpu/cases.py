@@ -5,6 +5,8 @@ A Case makes the call to be timed. Nothing here imports a library, so that whoev
 measurements can read the names and the amounts of work.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -4,6 +4,8 @@ Each is written once for the library that is named `torch`. A step takes the gra
 that stays on the device and moves the weights; with a dtype, forward and loss run under autocast.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

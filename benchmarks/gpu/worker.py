@@ -9,6 +9,8 @@ those kept}, or {"error": what went wrong}. A case stays until another is named,
 libraries can take turns in it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc

@@ -1,4 +1,6 @@
 // Parses the schema of each entry; the other keys only have to be ATen's or ours.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/aten.h"
 
 #include "codegen/schemac/entries/tables.h"

@@ -1,4 +1,6 @@
 // Reads PyTorch's own native_functions.yaml, to show that our grammar holds its grammar.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

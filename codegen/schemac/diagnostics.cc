@@ -1,4 +1,6 @@
 // Orders diagnostics by place.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/diagnostics.h"
 
 #include <algorithm>

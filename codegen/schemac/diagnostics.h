@@ -1,4 +1,6 @@
 // Collects every diagnostic of a run, so that one run of schemac reports all that is wrong.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

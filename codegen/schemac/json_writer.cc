@@ -1,4 +1,6 @@
 // One function per part of the model.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/json_writer.h"
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,7 @@
 // Writes the model as opmodel.json: canonical, in the order of the files, for the renderer and for
 // diffs.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -7,6 +7,8 @@
 //
 // Exit status: 0 all is well; 1 the files are wrong, and nothing is written; 2 it was called
 // wrongly, or a file cannot be read or written.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 #include <iostream>
 #include <iterator>

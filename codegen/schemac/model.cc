@@ -1,4 +1,6 @@
 // Names used by the model.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/model.h"
 
 namespace treadle::schemac {

@@ -3,6 +3,8 @@
 //
 // It is built once, in the order of the files, and then only read. opmodel.json is this model
 // written down.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>

@@ -1,4 +1,6 @@
 // Loads YAML and maps the characters of its scalars to places in the file.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/yaml_file.h"
 
 #include <yaml-cpp/eventhandler.h>

@@ -3,6 +3,8 @@
 // yaml-cpp says where a scalar begins. What lies between there and a character inside it (quotes,
 // escapes, folded lines, a block's indentation) is found by walking the raw text beside the
 // scalar's value.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <yaml-cpp/yaml.h>

@@ -3,6 +3,8 @@
 //
 //   static auto* parsed = new AddressMap<FunctionSchema>;
 //   return parsed->ensure(&op, [&] { return parse_schema(op.info().schema); });
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,6 @@
 // Values by address never move, and concurrent threads make each value once.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/address_map.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 // Views of lists, and DimVector: a list of sizes, strides or dims that needs no allocation up to
 // five entries.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // DimVector, within and beyond its inline capacity.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/base/array_ref.h"
 

@@ -3,6 +3,8 @@
 //   const Checked end = Checked(offset) + Checked(size - 1) * stride;
 //   check<ErrorKind::Runtime>(end.fits(), op, ": expected ...");
 //   use(end.value());
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
 // Sums and products of sizes at the ends of their range.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/checked.h"
 
 #include <gtest/gtest.h>

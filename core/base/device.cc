@@ -1,4 +1,6 @@
 // The registries of device types and layouts.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/base/device.h"
 

@@ -1,6 +1,8 @@
 // Device and Layout: two of the three small ids that every tensor carries. Both sets are open. The
 // devices cpu, meta and cuda, and the layout strided, exist from the start. Others are registered
 // at run time by name.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

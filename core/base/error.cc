@@ -1,4 +1,6 @@
 // Formats the parts of error messages.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/base/error.h"
 

@@ -6,6 +6,8 @@
 // The rule for messages: the operator, the expectation, the actual value; at most six lines; no
 // internal names. The parts are formatted only when the check fails. `ErrorKind::Internal` marks a
 // broken invariant of Treadle itself.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <complex>

@@ -1,4 +1,6 @@
 // Holds every ForkSafeMutex during a fork.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/fork_safe_mutex.h"
 
 #include <pthread.h>

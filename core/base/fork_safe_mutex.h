@@ -3,6 +3,8 @@
 // A child has one thread, the one that forked. A lock that another thread held at the fork would
 // stay locked in the child forever. So a fork waits until it holds every ForkSafeMutex, and
 // releases them in the parent and in the child. The forking thread may hold none.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <mutex>

@@ -1,4 +1,6 @@
 // A child of a fork finds no ForkSafeMutex locked, whatever the other threads did.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/fork_safe_mutex.h"
 
 #include <gtest/gtest.h>

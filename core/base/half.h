@@ -1,5 +1,7 @@
 // Half and BFloat16: 16-bit floating types for storage. Arithmetic happens in float; the result is
 // rounded to nearest even.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <bit>

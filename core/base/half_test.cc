@@ -1,4 +1,6 @@
 // Conversions of the 16-bit floating types, over all their values.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/base/half.h"
 

@@ -1,5 +1,7 @@
 // IntrusivePtr: a reference-counted pointer. The count lives in the object, so a handle is one
 // word, and the object is freed together with its last handle.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,6 @@
 // This thread's layer state and autograd modes.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/base/layers.h"
 

@@ -5,6 +5,8 @@
 // Active = (layers of the tensors | layers included on this thread) & ~(layers excluded on this
 // thread)
 //          & layers the operator has a kernel for.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <bit>

@@ -1,4 +1,6 @@
 // The math switches of the process.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/math_switches.h"
 
 namespace treadle {

@@ -1,6 +1,8 @@
 // MathSwitches: a program's choice of what device libraries may do with float32 numbers and how
 // they choose among their algorithms. Backends read them at each call; the CPU's kernels have only
 // one way. One more switch fills new memory with known values.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

@@ -2,6 +2,8 @@
 //
 // Chunk c of n runs on thread c * threads / n, so a piece of a tensor stays on the same core from
 // one loop to the next.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/base/parallel.h"
 

@@ -7,6 +7,8 @@
 //
 // A nested call runs inline. An exception in a chunk is rethrown in the caller: that of the chunk
 // with the lowest number.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

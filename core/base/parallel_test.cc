@@ -1,4 +1,6 @@
 // Parallel loops: every chunk once, the same bits at any thread count, exceptions, nesting, forks.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/base/parallel.h"
 

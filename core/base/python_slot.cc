@@ -1,4 +1,6 @@
 // The one pointer through which a dying tensor releases its Python object.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/python_slot.h"
 
 #include <atomic>

@@ -4,6 +4,8 @@
 // Usually the object owns the tensor. Python may drop an object that has attributes of its own
 // while C++ still holds the tensor. Then the ownership is reversed: the tensor owns the object,
 // until Python asks for it again or the tensor dies.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,6 @@
 // Waits for the operators of other threads, through the functions that a language has set.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/quiescence.h"
 
 #include <atomic>

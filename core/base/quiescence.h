@@ -4,6 +4,8 @@
 //
 //   const Quiescence quiet("resize_");
 //   storage.resize(nbytes);
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

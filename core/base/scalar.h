@@ -1,6 +1,8 @@
 // Scalar: one number of a kind (bool, integer, floating, complex), like Python's literals.
 //
 //   Scalar(2).to<float>() == 2.0f;  Scalar(1.5).is_floating()
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <complex>

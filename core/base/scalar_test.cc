@@ -1,4 +1,6 @@
 // Kinds, conversions and printing of scalars.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/base/scalar.h"
 

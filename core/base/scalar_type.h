@@ -2,6 +2,8 @@
 //
 //   static_assert(scalar_type_of<float> == ScalarType::Float32);
 //   promote_types(ScalarType::Int64, ScalarType::Float16) == ScalarType::Float16
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

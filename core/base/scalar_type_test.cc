@@ -1,4 +1,6 @@
 // Names, promotion and casting rules of dtypes.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/base/scalar_type.h"
 

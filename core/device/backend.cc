@@ -1,4 +1,6 @@
 // The registry of backends, and a thread's current devices and streams.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/device/backend.h"
 

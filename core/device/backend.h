@@ -1,6 +1,8 @@
 // Backend: the services that Treadle needs from a kind of device outside of it: memory, copies of
 // bytes, generated kernels, streams. One backend is registered for each such device type, at run
 // time.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,6 @@
 // Connects a backend's functions to the allocators of its devices.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/device/backend_memory.h"
 

@@ -1,4 +1,6 @@
 // BackendMemory: the allocator of a backend's devices, with one CachingAllocator for each device.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -1,4 +1,6 @@
 // Backends: registration, indices, memory cached by stream, copies between backends.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/device/backend.h"
 
 #include <gtest/gtest.h>

@@ -4,6 +4,8 @@
 //   trace.start();
 //   ...
 //   for (const DeviceEvent& e : trace.stop()) ...
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
 // Generators: positions in a Philox stream, and the default generator of each device.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/device/generator.h"
 

@@ -1,6 +1,8 @@
 // Generator: counter-based random numbers (Philox 4x32-10; Salmon et al., "Parallel random numbers:
 // as easy as 1, 2, 3", SC'11). Element i of a call depends only on the seed, the call's offset and
 // i, never on threads.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -1,4 +1,6 @@
 // Philox against its published vectors, and positions in its stream.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/device/generator.h"
 

@@ -10,6 +10,8 @@
 // (core/memory/caching_allocator.h). It stays there as long as the graph exists, because replays
 // read and write the same addresses as the capture. The same holds for streams that join the
 // capture by waiting for one of its events.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

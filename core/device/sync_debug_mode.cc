@@ -1,4 +1,6 @@
 // The sync debug mode of the process, and the function that shows its warnings.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/device/sync_debug_mode.h"
 
 #include <atomic>

@@ -1,6 +1,8 @@
 // SyncDebugMode: the reaction to a call that makes the host wait for a device without an explicit
 // request, for example a call that reads a number of the device. Backends report such calls just
 // before they wait.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

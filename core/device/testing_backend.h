@@ -1,5 +1,7 @@
 // TestingBackend: a backend for tests, over CPU memory with disguised addresses. Code that mistakes
 // a storage handle for an address is thereby found.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,7 @@
 // Calls are counted at the operator's address, without a lock. The counts of an entry's forms are
 // added up when they are read.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/dispatch/call_counts.h"
 
 #include <array>

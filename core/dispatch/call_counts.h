@@ -1,5 +1,7 @@
 // Counts of calls on the devices of backends, by operator and by route: the kind of kernel that
 // served the call.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

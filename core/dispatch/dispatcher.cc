@@ -3,6 +3,8 @@
 // A cell holds the registration with the highest precedence, in whatever order they came. So tables
 // do not depend on the order in which libraries load, and removing a registration uncovers the one
 // beneath it.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/dispatch/dispatcher.h"
 

@@ -2,6 +2,8 @@
 // dangling kernels).
 //
 // Ordinary calls never come here. It serves registration, boxed calls by name, tools and tests.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

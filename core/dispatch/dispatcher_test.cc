@@ -2,6 +2,8 @@
 // introspection.
 //
 // The operators are written by hand, in the form that the generator gives them.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/dispatch/dispatcher.h"
 

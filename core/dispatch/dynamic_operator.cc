@@ -1,5 +1,7 @@
 // The path from a call of an operator that was defined at run time to its kernel, and the checks
 // before and after it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/dispatch/dynamic_operator.h"
 
 #include <algorithm>

@@ -7,6 +7,8 @@
 //
 // To the dispatcher and to layers it is like a generated operator. Its kernels take boxed
 // arguments. Arguments and results are checked against the schema.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -1,5 +1,7 @@
 // Operators defined at run time: names, kernels by device, layers, and the checks of arguments and
 // results.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/dispatch/dynamic_operator.h"
 

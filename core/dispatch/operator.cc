@@ -1,4 +1,6 @@
 // Kernel tables and layers of one operator, and the error for a call without a kernel.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/dispatch/operator.h"
 

@@ -7,6 +7,8 @@
 //
 // An operator handle is a static object, so a call is a mask test and an indexed load: no look-up
 // by name, no lock.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -1,5 +1,7 @@
 // The cache of the operators' parsed schemas. Operators are never freed, so their addresses are the
 // keys.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/dispatch/operator_schema.h"
 

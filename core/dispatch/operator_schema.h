@@ -1,4 +1,6 @@
 // The parsed schema of an operator, in the grammar's types. It is parsed once, for boxed calls.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/dispatch/operator.h"

@@ -1,4 +1,6 @@
 // The recording: a list of events for each thread. Only stop() ever competes for its lock.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/dispatch/profiler.h"
 

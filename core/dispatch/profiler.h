@@ -7,6 +7,8 @@
 //
 // It is a layer outside all others. A thread includes it while the thread is recorded. For any
 // other thread it costs nothing, because a call tests its layers anyway.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

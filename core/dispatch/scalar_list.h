@@ -1,4 +1,6 @@
 // ScalarList: a list of numbers as an argument of an operator. Each number has its own kind.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/dispatch/operator.h"

@@ -1,4 +1,6 @@
 // The names of the kinds of a Value, for messages.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/dispatch/value.h"
 

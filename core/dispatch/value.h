@@ -1,4 +1,6 @@
 // Value: one tagged argument or result of a boxed call, and Stack, a sequence of values.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -3,6 +3,8 @@
 // Small blocks come from malloc. Large ones come from the system page by page. The first touch of a
 // fresh page costs more than most operators spend on it. So the last few freed blocks are cached
 // for requests of the same size class.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/memory/allocator.h"
 

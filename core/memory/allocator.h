@@ -1,4 +1,6 @@
 // Allocator: the source of the bytes of storages, one per device type.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

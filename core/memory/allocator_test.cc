@@ -1,4 +1,6 @@
 // The CPU allocator: alignment, reuse, statistics, and refusal.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/memory/allocator.h"
 

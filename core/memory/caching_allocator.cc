@@ -1,5 +1,7 @@
 // The search for blocks, their splitting and joining, their waits, and the reaction to memory that
 // runs out.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/memory/caching_allocator.h"
 

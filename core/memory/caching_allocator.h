@@ -16,6 +16,8 @@
 // lowest address. Its rest stays free if it is large enough to be useful (512 bytes of a small
 // block, more than 1 MiB of a large one). A freed block is joined with its free neighbours in the
 // segment.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,6 @@
 // The caching allocator, rule by rule, on a simulated device.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/memory/caching_allocator.h"
 
 #include <gtest/gtest.h>

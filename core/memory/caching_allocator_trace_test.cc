@@ -1,6 +1,8 @@
 // The caching allocator over long random traces and in loops like those of training, on simulated
 // devices. Each call is compared with a simple allocator under the same rules, and with a record of
 // the addresses in use and the streams that may still use them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <atomic>

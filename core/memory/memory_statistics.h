@@ -2,6 +2,8 @@
 //
 // A segment is one piece of memory from the device. It is cut into blocks. A block is active from
 // its request until it may be reused, and inactive after that.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -1,5 +1,7 @@
 // SimulatedDevice: a device for tests of the allocator. Its memory has addresses and a capacity,
 // but no bytes. Its streams are queues of work that completes when the test says so.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

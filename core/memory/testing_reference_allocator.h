@@ -1,6 +1,8 @@
 // ReferenceAllocator: the rules of the caching allocator (core/memory/caching_allocator.h) in their
 // simplest form, as a reference for tests. Segments are lists of blocks that are searched from end
 // to end. Statistics are recounted from the blocks of a segment before and after each step.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

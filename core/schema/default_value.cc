@@ -1,5 +1,7 @@
 // Reads defaults without regard to the type first, so that the message can name a default that does
 // not fit.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/schema/default_value.h"
 
 #include <algorithm>

@@ -2,6 +2,8 @@
 //
 //   Scalar alpha=1     int[2] stride=1     int[] dim=[-2,-1]     str mode='linear'
 //   Tensor? bias=None
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,6 @@
 // Formats diagnostics, and keeps the map from a text's characters to locations in its file.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/schema/diagnostic.h"
 
 #include <algorithm>

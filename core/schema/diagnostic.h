@@ -7,6 +7,8 @@
 // A text being parsed is a SourceText: its characters, and the source location of each. So a
 // message about the inside of a YAML scalar points into the YAML file, however the scalar was
 // quoted or folded.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,8 @@
 //
 // No other table lists them. Their order is that of the enum ScalarType, which core asserts.
 // schemac writes the table into the model, where the generator reads it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

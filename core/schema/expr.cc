@@ -1,4 +1,6 @@
 // Reads expressions by precedence climbing and prints them with the fewest parentheses.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/schema/expr.h"
 
 #include <algorithm>

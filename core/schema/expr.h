@@ -9,6 +9,8 @@
 // Precedence, from loosest to tightest: `?:`, `||`, `&&`, comparison, `+ -`, `* / %`, `- !`, then
 // calls `f(a, b)`, methods `a.f(b)` and indexing `a[i]`. The one difference from C++: comparisons
 // do not chain (a < b < c is an error).
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

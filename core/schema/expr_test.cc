@@ -1,5 +1,7 @@
 // Expressions: precedence, canonical text, locations of errors, and a reader that no text can
 // break.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/schema/expr.h"
 
 #include <gtest/gtest.h>

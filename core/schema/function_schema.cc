@@ -1,4 +1,6 @@
 // Reads and prints operator schemas, by recursive descent over the tokens.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/schema/function_schema.h"
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 //   aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
 //
 // The grammar contains PyTorch's as a subset. Printing a parsed schema gives its text back.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

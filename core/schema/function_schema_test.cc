@@ -1,5 +1,7 @@
 // Schemas: printing restores the parsed text, the parts match the text, and bad texts are refused
 // with a location.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/schema/function_schema.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 // Cuts a text into tokens: names, numbers, strings and punctuation. White space separates tokens
 // and is dropped.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/schema/lexer.h"
 
 #include <algorithm>

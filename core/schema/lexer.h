@@ -1,6 +1,8 @@
 // The tokens of schemas and expressions. One lexer serves both grammars.
 //
 //   "add.Tensor(Tensor self, ...": name 'add', punctuation '.', name 'Tensor', punctuation '(', ...
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,6 @@
 // The table of methods.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/schema/methods.h"
 
 #include <algorithm>

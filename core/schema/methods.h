@@ -5,6 +5,8 @@
 //
 // No other table lists them. schemac writes it into the model, where the generator reads it. Any
 // other method of a tensor in a formula is the operator of that name.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <span>

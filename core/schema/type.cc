@@ -1,4 +1,6 @@
 // Reads and prints types.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/schema/type.h"
 
 #include <algorithm>

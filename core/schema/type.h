@@ -5,6 +5,8 @@
 // The parts, from left to right: a base type; for tensors, which memory they share with others (the
 // alias annotation); '?' if an element may be missing; '[]' or '[N]' for a list; '?' if the list
 // may be missing.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

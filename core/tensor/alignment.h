@@ -2,6 +2,8 @@
 //
 //   b = torch.frombuffer(buffer, dtype=torch.uint8, offset=1)
 //   b[:8].view(torch.int64)        # the processor need not read an int64 there
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

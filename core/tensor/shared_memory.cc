@@ -1,4 +1,6 @@
 // Memory files, their mappings, and the table of storages in shared memory.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/tensor/shared_memory.h"
 

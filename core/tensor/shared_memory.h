@@ -7,6 +7,8 @@
 // The memory is a file without a name (memfd). The system counts its mappings and descriptors, and
 // frees it after the last one, however that process ended. A storage holds its descriptor for its
 // whole life. A process has one storage for each piece of shared memory, however often it arrives.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/storage.h"

@@ -1,5 +1,7 @@
 // Shared storages: one process reads the writes of another, pointers stay valid, and no file
 // remains.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/shared_memory.h"
 
 #include <dirent.h>

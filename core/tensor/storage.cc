@@ -1,4 +1,6 @@
 // Allocation, release and resizing of the bytes that tensors share.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/tensor/storage.h"
 

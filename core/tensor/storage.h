@@ -1,4 +1,6 @@
 // Storage: a reference-counted block of bytes on one device, shared by the tensors that view it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

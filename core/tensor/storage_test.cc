@@ -1,4 +1,6 @@
 // Storages: resizing, holders that prevent it, and tensors whose bytes a resize cut off.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/tensor/storage.h"
 

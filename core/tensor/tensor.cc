@@ -1,4 +1,6 @@
 // TensorImpl, the factories below all operators, and overflow-checked arithmetic on sizes and dims.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/tensor/tensor.h"
 

@@ -3,6 +3,8 @@
 // Handles are cheap to copy, and compare by identity. A default-made handle is undefined ("None").
 // The class has no operators. Those are functions in aten/ops/<name>.h, so a new operator does not
 // rebuild the users of Tensor. For method syntax see aten/tensor_methods.h.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,8 @@
 //   // TypeError or ValueError when it does not fit.
 //   auto a = accessor<const float, 2>("trace", tensor);
 //   for (int64_t i = 0; i < a.size(0); ++i) sum += a[i][i];
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

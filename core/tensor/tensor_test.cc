@@ -1,4 +1,6 @@
 // Geometry of tensors, checks on sizes and dims, versions, and typed access.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "core/tensor/tensor.h"
 

@@ -2,6 +2,8 @@
 //
 //   const auto weak = std::make_shared<WeakTensor>(t.impl());
 //   if (const Tensor alive = weak->lock(); alive.defined()) ...
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <mutex>

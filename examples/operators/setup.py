@@ -1,8 +1,11 @@
 """Builds the wheel of extra_ops: python -m pip wheel --no-build-isolation ."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from glob import glob
 
 from setuptools import setup
+
 from treadle.utils.cpp_extension import BuildExtension, CppExtension, requirement
 
 setup(

@@ -7,6 +7,8 @@ Example:
     train, test = verses.split()                 # the text, in numbers
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,6 @@
 // The functions of treadle_api, each implemented by the library's own functions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "plugin/host/api.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // The table of functions that plug-ins receive.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "plugin/treadle/plugin.h"

@@ -1,4 +1,6 @@
 // Errors and values across the boundary to plug-ins.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "plugin/host/boundary.h"
 
 #include <cstring>

@@ -1,4 +1,6 @@
 // The conversions at the boundary to plug-ins: errors as statuses, and values in both directions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <deque>

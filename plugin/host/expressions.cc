@@ -1,4 +1,6 @@
 // Builds the trees of expressions, once for each expression.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "plugin/host/expressions.h"
 
 #include <charconv>

@@ -1,4 +1,6 @@
 // The expressions of operators as trees for plug-ins.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,4 +1,6 @@
 // Compares the length of an ELF file with the parts that its headers list.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "plugin/host/library_file.h"
 
 #include <elf.h>

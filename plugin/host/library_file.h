@@ -1,4 +1,6 @@
 // Checks the file of a shared library before the system maps it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

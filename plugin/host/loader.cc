@@ -1,4 +1,6 @@
 // Loads plug-ins, and negotiates a version with each.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "plugin/host/loader.h"
 
 #include <dlfcn.h>

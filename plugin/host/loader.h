@@ -1,4 +1,6 @@
 // Loads plug-ins: shared libraries that implement the interface of treadle/plugin.h.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

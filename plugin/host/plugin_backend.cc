@@ -1,4 +1,6 @@
 // Calls a plug-in's functions, and supplies defaults for missing ones.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "plugin/host/plugin_backend.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // PluginBackend: a Backend (core/device/backend.h) over the functions that a plug-in registered.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>

@@ -1,4 +1,6 @@
 // Registers the backends, kernels and operators of plug-ins, and calls their kernels.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "plugin/host/registration.h"
 
 #include <algorithm>

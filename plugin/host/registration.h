@@ -1,5 +1,7 @@
 // The registrations of plug-ins: backends, kernels, operators. All registrations during a plug-in's
 // start are noted, so that a failed start leaves nothing behind.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>

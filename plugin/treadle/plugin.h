@@ -21,6 +21,7 @@
  *    results are its own, to be released. Texts and lists live as long as the call.
  *  - Everything may be called from any thread, unless it says otherwise.
  */
+/* SPDX-License-Identifier: Apache-2.0 */
 #ifndef TREADLE_PLUGIN_H
 #define TREADLE_PLUGIN_H
 

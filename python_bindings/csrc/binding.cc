@@ -1,5 +1,7 @@
 // Collects the generated bindings into the type Tensor and the module's parts, and wraps their
 // results.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/binding.h"
 
 #include <structmember.h>

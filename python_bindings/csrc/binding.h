@@ -1,5 +1,7 @@
 // The tables by which the module finds generated bindings, and the functions that run a call and
 // return its result.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

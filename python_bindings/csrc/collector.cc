@@ -10,6 +10,8 @@
 // time. C++ code without the interpreter lock may take new handles meanwhile. It can do so only in
 // a block of ReleaseGil that was entered before the collection began. While such blocks exist, no
 // object is reported, and a later collection finds the garbage.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/collector.h"
 
 #include <atomic>

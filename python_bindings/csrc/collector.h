@@ -1,5 +1,7 @@
 // The traversal for Python's garbage collector of objects that C++ holds: hooks, `ctx`, and tensors
 // with attributes, behind a tensor or a node of the graph.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "autograd/graph/node.h"

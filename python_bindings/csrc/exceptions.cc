@@ -1,5 +1,7 @@
 // The conversion of C++ exceptions to Python ones, and the passage of Python exceptions through C++
 // code.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cxxabi.h>
 
 #include <cctype>

@@ -5,6 +5,8 @@
 // waits until no block of another thread runs, and makes the change before any thread can begin a
 // block. A block that has called Python (a hook, a custom function) does not count meanwhile,
 // because between its operators it holds tensors, not addresses.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/gil.h"
 
 #include <cxxabi.h>

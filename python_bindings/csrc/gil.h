@@ -1,4 +1,6 @@
 // The fate of a thread that the interpreter would end: Note [At the end of the program].
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "python_bindings/csrc/python.h"

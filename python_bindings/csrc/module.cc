@@ -1,4 +1,6 @@
 // treadle._C: the extension module.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/module.h"
 
 #include <vector>

@@ -1,4 +1,6 @@
 // The parts of the extension module, each set up by one function.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "python_bindings/csrc/python.h"

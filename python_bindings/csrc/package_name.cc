@@ -1,4 +1,6 @@
 // The package's name: one text, which Python sets.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/package_name.h"
 
 #include <cctype>

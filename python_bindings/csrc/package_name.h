@@ -2,6 +2,8 @@
 // that name (treadle.run). The texts of dtypes, sizes and types begin with it.
 //
 //   in_package("float32")   // "torch.float32"
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,5 +1,7 @@
 // The functions beneath treadle.profiler: recordings, Python's own events, and Python's source
 // locations.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <pybind11/pybind11.h>
 
 #include <map>

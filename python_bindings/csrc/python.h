@@ -4,6 +4,8 @@
 //   PyObject* method(PyObject* self, PyObject*) {
 //     return guarded([&] { return Object(PyLong_FromLong(42)).release(); });
 //   }
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

@@ -1,5 +1,7 @@
 // The library's settings: threads, the default dtype, properties of dtypes, autograd modes of the
 // thread.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <pybind11/pybind11.h>
 
 #include "core/base/layers.h"

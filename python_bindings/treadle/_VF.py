@@ -1,6 +1,8 @@
 """The functions of the package by the module that layers of older programs take them from:
 `torch._VF.lstm`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """What the library is made of, as text: `print(treadle.__config__.show())`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

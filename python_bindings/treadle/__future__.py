@@ -7,6 +7,8 @@ parameters.
 By default a parameter stays the same object, and its memory is replaced.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 _overwrite = [False]

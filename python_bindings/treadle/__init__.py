@@ -11,36 +11,23 @@ from the extension module `treadle._C`; parts of the package that a program may 
 imported when they are first used.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib as _importlib
 import math as _math
 import typing as _typing
 
-from treadle import _C
+from treadle import _C, _names
 from treadle._tensor import array_object as _array_object
-from treadle import _names
 
 if not _typing.TYPE_CHECKING:
     from treadle._C import *  # noqa: F401,F403  the operators and types
 
-from treadle._functions.batch_norm_out import native_batch_norm
 from treadle._device.default import install as _install_default_device
 from treadle._device.default import set_default_device
-from treadle._tensor.type_info import finfo, iinfo
-from treadle._tensor.legacy_types import (
-    BFloat16Tensor,
-    BoolTensor,
-    ByteTensor,
-    CharTensor,
-    DoubleTensor,
-    FloatTensor,
-    HalfTensor,
-    IntTensor,
-    LongTensor,
-    ShortTensor,
-    set_default_tensor_type,
-)
+from treadle._functions.batch_norm_out import native_batch_norm
 from treadle._functions.linear_algebra import (
     block_diag,
     cartesian_prod,
@@ -52,8 +39,6 @@ from treadle._functions.linear_algebra import (
     svd_lowrank,
     tensordot,
 )
-from treadle._tensor.storage_types import STORAGE_NAMES as _STORAGE_NAMES
-from treadle._tensor.storage_types import UNTYPED_NAME as _UNTYPED_NAME
 from treadle._functions.settings import (
     are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode,
@@ -68,7 +53,6 @@ from treadle._functions.settings import (
     set_warn_always,
     use_deterministic_algorithms,
 )
-from treadle._tensor.methods import install as _install_tensor_methods
 from treadle._functions.variadic import (
     atleast_1d,
     atleast_2d,
@@ -77,6 +61,23 @@ from treadle._functions.variadic import (
     broadcast_tensors,
     meshgrid,
 )
+from treadle._tensor.legacy_types import (
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+    set_default_tensor_type,
+)
+from treadle._tensor.methods import install as _install_tensor_methods
+from treadle._tensor.storage_types import STORAGE_NAMES as _STORAGE_NAMES
+from treadle._tensor.storage_types import UNTYPED_NAME as _UNTYPED_NAME
+from treadle._tensor.type_info import finfo, iinfo
 from treadle.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from treadle.backends._discovery import autoload as _autoload_backends
 from treadle.functional import (

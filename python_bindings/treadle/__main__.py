@@ -5,6 +5,8 @@ python -m treadle ops --table      every operator with its dtypes on each device
 python -m treadle ops --count      how many operators there are, and what each has
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

@@ -1,5 +1,7 @@
 """Questions to a compiler that looks at the program: there is none."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 

@@ -1,6 +1,8 @@
 """Marks that programs set for TorchScript's compiler, and questions about them; functions run as
 they are."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import inspect

@@ -7,6 +7,8 @@
 Namespaces, names and overloads are made when they are first asked for.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

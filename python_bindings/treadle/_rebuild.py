@@ -5,6 +5,8 @@ those of PyTorch's format, so that a file written by either reads in the other. 
 the same thing for `copy` and `pickle` inside one program: the elements travel as bytes.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy

@@ -1,5 +1,7 @@
 """The text of functions and classes as Python's trees, with the places where it stands."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast

@@ -6,6 +6,8 @@ from the values. A tensor of more than `threshold` elements shows the first and 
 each dimension.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -6,6 +6,8 @@ Example:
     parts = treadle._utils._unflatten_dense_tensors(flat, gradients)    # views of it
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib

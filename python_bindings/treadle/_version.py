@@ -1,5 +1,7 @@
 """The version of the package, and the version of PyTorch whose names and behaviour it follows."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from importlib import metadata
 
 try:

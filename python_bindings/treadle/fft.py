@@ -6,6 +6,8 @@
 The functions are the operators whose names begin with fft_.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

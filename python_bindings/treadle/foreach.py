@@ -8,6 +8,8 @@ It takes `inputs` by position, and what the operator takes after its list. One w
 end returns a tuple.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, List

@@ -1,5 +1,7 @@
 """Functions that are more than one operator, or choose between several by an argument."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator
@@ -234,9 +236,7 @@ def unravel_index(indices: Tensor, shape: Any) -> Tuple[Tensor, ...]:
     if any(n < 0 for n in sizes):
         raise ValueError(f"unravel_index: expected sizes >= 0, got {tuple(sizes)}")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:
-        raise TypeError(
-            f"unravel_index: expected indices of an integer dtype, got {indices.dtype}"
-        )
+        raise TypeError(f"unravel_index: expected indices of an integer dtype, got {indices.dtype}")
     coordinates = []
     indices = indices.long()
     step = 1

@@ -3,6 +3,8 @@
 future.then(lambda f: f.value() + 1).wait()
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import threading

@@ -17,6 +17,8 @@ custom_op() makes an operator of a function. With Library, define() and impl() s
 are given separately, one kernel for each device. The guide is docs/library.md.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re

@@ -4,6 +4,8 @@ Every operator `linalg_NAME` of the library is here as NAME. Matrices lie in the
 dimensions; what comes before them is a batch.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -9,6 +9,8 @@ Example:
     unregister_event_handler(log)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

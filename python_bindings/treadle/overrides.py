@@ -16,6 +16,8 @@ Any class may have a `__torch_function__`; its objects then stand for tensors in
 the user take part through has_torch_function() and handle_torch_function().
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,7 @@
 """Seeds and states of the random number generators."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

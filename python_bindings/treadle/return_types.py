@@ -6,6 +6,8 @@ Example:
     isinstance(treadle.sort(x), treadle.return_types.sort)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -8,6 +8,8 @@
 `torch` and its submodules are the same module objects as `treadle` and its; no other copy is made.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins

@@ -3,6 +3,8 @@
 All are operators; those that `treadle` has as well, under a name of its own, compute the same.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

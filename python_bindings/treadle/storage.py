@@ -6,6 +6,8 @@
 Tensors with their views do what these do; what is here is for programs that handle memory itself.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional

@@ -3,6 +3,8 @@
 TorchVersion("2.10.0") > "2.9"        # and > (2, 9)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,7 @@
 """Names for the types of arguments, for annotations: `def f(x: types.Number) -> None`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

@@ -4,6 +4,8 @@
 Treadle's.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional

@@ -5,6 +5,8 @@ They need pytest; those of Treadle's own operators need scipy too, for reference
 operators outside of Treadle is tested by them as well: see OperatorTests.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 import pytest
 
 # Assertions in these show their values, as those in a test do.

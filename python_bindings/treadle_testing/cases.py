@@ -1,5 +1,7 @@
 """What is tested: (operator, dtype) pairs, and the samples of each."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib

@@ -2,6 +2,8 @@
 them from Python.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json
@@ -46,9 +48,7 @@ class Operator:
     @property
     def public(self) -> bool:
         """Whether programs call it: neither a part of other operators nor the gradient of one."""
-        return not (
-            self.internal or self.name.startswith("_") or self.name.endswith("_backward")
-        )
+        return not (self.internal or self.name.startswith("_") or self.name.endswith("_backward"))
 
     @property
     def takes_out(self) -> bool:

@@ -1,10 +1,13 @@
 """Comparing what Treadle returned with what NumPy says."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
 import numpy as np
+
 import treadle
 
 from .catalogue import Operator
@@ -62,13 +65,13 @@ def assert_matches(actual: Any, wanted: list[Any], dtype: str, sample: Sample, w
     for i, (g, w) in enumerate(zip(got, wanted)):
         array = to_array(g) if isinstance(g, treadle.Tensor) else np.asarray(g)
         w = np.asarray(w)
-        assert (
-            array.shape == w.shape
-        ), f"{what}: result {i}: expected shape {w.shape}, got {array.shape}"
+        assert array.shape == w.shape, (
+            f"{what}: result {i}: expected shape {w.shape}, got {array.shape}"
+        )
         kind = array.dtype.kind.replace("u", "i")
-        assert kind == w.dtype.kind.replace(
-            "u", "i"
-        ), f"{what}: result {i}: expected a dtype like {w.dtype}, got {array.dtype}"
+        assert kind == w.dtype.kind.replace("u", "i"), (
+            f"{what}: result {i}: expected a dtype like {w.dtype}, got {array.dtype}"
+        )
         if sample.shape_only:
             continue
         result_dtype = (

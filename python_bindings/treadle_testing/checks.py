@@ -7,6 +7,8 @@ Treadle's own tests call these for every operator (tests/python/operators/test_o
 tests/python/autograd/test_gradients.py); OperatorTests makes the same tests for a library outside.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re
@@ -14,6 +16,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle.autograd import gradcheck, gradgradcheck
 
@@ -47,9 +50,9 @@ def forms_agree(op: Operator, dtype: str) -> None:
             returned = call(op, sample, dtype, out=out[0] if len(out) == 1 else tuple(out))
             same = [o.shape for o in out] == [t.shape for t in result]
             assert same and (op.is_unwritten or same_bits(out, result)), f"{op.id}: out= differs"
-            assert all(
-                a is b for a, b in zip(tensors(returned), out)
-            ), f"{op.id}: out= returns its argument"
+            assert all(a is b for a, b in zip(tensors(returned), out)), (
+                f"{op.id}: out= returns its argument"
+            )
         if op.has_form("inplace"):
             args = map_arrays(sample.args, lambda a: to_tensor(a, dtype))
             kwargs = {
@@ -120,9 +123,9 @@ def meta_agrees(op: Operator, dtype: str) -> None:
         try:
             meta = tensors(outcome(op, op.function(*args, **kwargs), args, kwargs))
         except (NotImplementedError, RuntimeError) as error:
-            assert op.kind in ("composite", "returns") and "meta" in str(
-                error
-            ), f"{op.id}: no meta result: {error}"
+            assert op.kind in ("composite", "returns") and "meta" in str(error), (
+                f"{op.id}: no meta result: {error}"
+            )
             continue
         assert op.kind != "returns"
         assert [(t.shape, t.dtype) for t in meta] == [(t.shape, t.dtype) for t in real]
@@ -139,9 +142,9 @@ def same_bits_at_any_thread_count(op: Operator, dtype: str) -> None:
                 treadle.manual_seed(0)
                 results.append(call(op, sample, dtype))
             if not op.is_unwritten:
-                assert all(
-                    same_bits(r, results[0]) for r in results[1:]
-                ), f"{op.id}: bits depend on the thread count"
+                assert all(same_bits(r, results[0]) for r in results[1:]), (
+                    f"{op.id}: bits depend on the thread count"
+                )
     finally:
         treadle.set_num_threads(threads)
 

@@ -11,6 +11,8 @@ At a kink a gradient lies between the slopes on both sides. What has another one
 so beside its samples (Sample.convention).
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from typing import Callable, Iterator, Optional, Sequence
 
 import numpy as np
+
 import treadle
 from treadle.autograd import gradcheck
 from treadle.autograd._derivatives import or_zeros

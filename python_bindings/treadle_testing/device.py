@@ -7,11 +7,14 @@ are the options, for any tests that take their tensors from `sample.to_tensor`, 
 no device is given. Without them the device is the CPU.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator
 
 import pytest
+
 import treadle
 
 _name = "cpu"

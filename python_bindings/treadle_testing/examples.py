@@ -9,13 +9,15 @@ tensor([[ 1.0000, -2.5000],
 python -m treadle_testing.examples FILE    writes {"add.Tensor": "...", ...} to FILE
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
 import re
 import sys
-import itertools
 import warnings
 from itertools import islice
 from operator import attrgetter
@@ -23,6 +25,7 @@ from pathlib import Path
 from typing import Any, Iterator, Optional
 
 import numpy as np
+
 import treadle
 
 from .cases import dtypes_of, has_samples, samples_of

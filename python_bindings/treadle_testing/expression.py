@@ -5,6 +5,8 @@ This is an evaluator of its own, in float64, so that it shares nothing with the 
 but the expression.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -100,7 +102,9 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "sgn": lambda x: (
         np.where(x == 0, 0, x / np.where(x == 0, 1, np.abs(x)))
         if np.iscomplexobj(x)
-        else x if _bools(x) else np.sign(x)
+        else x
+        if _bools(x)
+        else np.sign(x)
     ),
     "pow": np.power,
     "atan2": np.arctan2,

@@ -10,6 +10,8 @@ wrong and is no crash (an exception of another type, a message against the rules
 by a call that failed) is printed, one line for each.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -19,10 +21,11 @@ import sys
 from typing import Any, Callable, Iterator
 
 import numpy as np
+
 import treadle
 
 from . import law, limits
-from .cases import dtypes_of, has_samples, samples_of, in_suite
+from .cases import dtypes_of, has_samples, in_suite, samples_of
 from .catalogue import Operator, operators
 from .sample import Sample, map_arrays, to_tensor
 
@@ -254,7 +257,9 @@ def calls_of(op: Operator) -> Iterator[Call]:
         yield Call(f"{label}()", function, lambda: ([], {}))
         for count in range(len(sample.args)):
             yield Call(
-                f"{label} with {count} arguments", function, lambda n=count: (fresh()[0][:n], {})  # type: ignore[misc]
+                f"{label} with {count} arguments",
+                function,
+                lambda n=count: (fresh()[0][:n], {}),  # type: ignore[misc]
             )
         yield Call(f"{label} with too many arguments", function, extended([1] * 20, {}))
         yield Call(f"{label} with an unknown argument", function, extended([], {"nonsense": 1}))

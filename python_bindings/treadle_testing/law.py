@@ -5,6 +5,8 @@
 The operator, what was expected, what came; at most six lines; no internal names.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import treadle

@@ -1,5 +1,7 @@
 """What a process that makes calls may use: so much memory more than it has, and one thread."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

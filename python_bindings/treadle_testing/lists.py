@@ -5,6 +5,8 @@ two. They need no samples or references of their own.
     # add([a, b], 2) of add(a, 2) and add(b, 2)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator, Mapping, Optional

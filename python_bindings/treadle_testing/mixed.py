@@ -9,11 +9,14 @@ Pointwise operators convert their operands. On a device they are called with ope
 dtypes, and with numbers of the CPU, and give what the CPU gives.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator, Optional, Sequence
 
 import numpy as np
+
 import treadle
 
 from . import device, law

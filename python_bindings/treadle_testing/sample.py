@@ -10,12 +10,15 @@ the same arguments with floating arrays widened to float64 (complex to complex12
 array or a tuple of them.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Optional
 
 import numpy as np
+
 import treadle
 
 from . import device

@@ -1,5 +1,7 @@
 """What SciPy calls the special functions that `pointwise:` expressions name."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Mapping
@@ -74,9 +76,7 @@ SPECIAL: Mapping[str, Callable[..., Any]] = {
     "logaddexp2": np.logaddexp2,
     "gcd": np.gcd,
     "lcm": np.lcm,
-    "signbit": lambda x: (
-        np.signbit(x) if np.asarray(x).dtype.kind == "f" else np.asarray(x) < 0
-    ),
+    "signbit": lambda x: np.signbit(x) if np.asarray(x).dtype.kind == "f" else np.asarray(x) < 0,
 }
 
 # Ranges in which they are defined and smooth.

@@ -15,6 +15,8 @@ The library "aten" is Treadle itself: so a device from outside is tested, by the
 treadle_testing.device.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib
@@ -24,9 +26,7 @@ from . import cases, checks, hostile, mixed
 from .catalogue import Operator, operators
 
 _DIFFERENTIABLE = frozenset({"gradients", "second_gradients", "gradients_have_the_same_bits"})
-_OPERATORS = frozenset(
-    {"has_samples_and_reference", "misuse_is_refused", "mixed_arguments_agree"}
-)
+_OPERATORS = frozenset({"has_samples_and_reference", "misuse_is_refused", "mixed_arguments_agree"})
 
 
 class OperatorTests:

@@ -1,6 +1,8 @@
 """Windows that slide over the last dimensions of an array: what the references of convolution and
 pooling share."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator
@@ -26,7 +28,5 @@ def windows(x: Any, kernel: Any, stride: Any, dilation: Any) -> Iterator[tuple[A
     span = [d * (k - 1) + 1 for k, d in zip(kernel, dilation)]
     size = tuple((x.shape[i - dims] - span[i]) // stride[i] + 1 for i in range(dims))
     for place in np.ndindex(*size):
-        cut = tuple(
-            slice(p * s, p * s + n, d) for p, s, n, d in zip(place, stride, span, dilation)
-        )
+        cut = tuple(slice(p * s, p * s + n, d) for p, s, n, d in zip(place, stride, span, dilation))
         yield size, place, x[(..., *cut)]

@@ -11,6 +11,8 @@ difference, and after reading that,
 writes them anew.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import difflib
@@ -88,9 +90,9 @@ def test_every_section_says_where_it_comes_from(model: Path) -> None:
         assert len(generated) >= 4
         for name, text in generated.items():
             banner = text.strip().splitlines()[0]
-            assert re.search(
-                r"Generated from .*\.yaml .*by codegen/templates/\S+\.j2", banner
-            ), name
+            assert re.search(r"Generated from .*\.yaml .*by codegen/templates/\S+\.j2", banner), (
+                name
+            )
 
 
 def test_an_unknown_operator_is_refused_with_names_like_it(model: Path) -> None:

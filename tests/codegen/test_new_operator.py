@@ -8,6 +8,8 @@ read it, which were not compiled again. How long each step took, from the edit t
 Python, is printed (pytest -s); it is a figure, not a check.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json

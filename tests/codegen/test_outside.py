@@ -1,5 +1,7 @@
 """treadle.codegen for libraries outside of the tree: what it writes, and what it refuses."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast
@@ -9,9 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import treadle
 from treadle.codegen import cpp, outside
 from treadle.codegen.outside import CodegenError, generate
+
+import treadle
 from treadle.utils._compiler import compile_flags
 
 ENTRIES = """\

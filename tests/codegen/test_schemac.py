@@ -11,6 +11,8 @@ says about it:
 The binary is the one that SCHEMAC names, or TREADLE_SCHEMAC, or the one that Bazel built last.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json

@@ -1,4 +1,6 @@
 // What CUPTI records of emulated devices: each piece of work, with the call that queued it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime_api.h>

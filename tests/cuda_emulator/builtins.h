@@ -1,5 +1,7 @@
 // Functions that compilers of device code have built in, for code with a standard library
 // (device_code.h) and without one (prelude.h).
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 inline void __threadfence_system() {}

@@ -1,4 +1,6 @@
 // Matrix products of cuBLAS and cuBLASLt for emulated devices, computed in double.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cublasLt.h>
 #include <cublas_v2.h>
 

@@ -1,5 +1,7 @@
 // cuDNN for emulated devices: handles, and descriptions of tensors. Graphs and layers of recurrent
 // networks have files of their own.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/cuda_emulator/cudnn.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // What the emulator's parts of cuDNN share: its handle, descriptions of tensors, numbers of any
 // dtype as double.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cudnn.h>

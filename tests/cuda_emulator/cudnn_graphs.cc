@@ -1,6 +1,8 @@
 // Convolutions of cuDNN's graphs for emulated devices, computed in double by the CPU's kernels. Of
 // three ways that are offered the first may differ from run to run, and the device refuses the
 // second. Reads nothing of a descriptor after it was destroyed but what others took from it before.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/cuda_emulator/cudnn.h"
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 // of the recurrent weights stand apart, biases are in the reverse order.
 //
 // The space reserved for the gradient begins with a word that says what it holds.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
 

@@ -1,4 +1,6 @@
 // Fourier transforms of cuFFT for emulated devices, by their definition, in double.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cufftXt.h>
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // CUPTI's functions for emulated devices.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cupti.h>
 #include <sys/syscall.h>
 #include <unistd.h>

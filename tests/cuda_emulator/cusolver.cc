@@ -1,6 +1,8 @@
 // Linear algebra of cuSOLVER for emulated devices, made of the CPU's kernels. It works as the
 // library does: it writes over its input, uses the other triangle to work in, refuses wide matrices
 // and what was described wrongly.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cusolverDn.h>
 
 #include <complex>

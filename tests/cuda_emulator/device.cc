@@ -1,4 +1,6 @@
 // The functions of the CUDA runtime that the backend calls, by their names, for emulated devices.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/cuda_emulator/device.h"
 
 #include <sys/mman.h>

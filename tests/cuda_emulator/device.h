@@ -1,6 +1,8 @@
 // The emulated devices: memory, and streams whose work is done when something waits for it, and not
 // before. Memory of a device cannot be read or written by the host but while such work is done: a
 // host that does ends with a fault of the processor.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime_api.h>

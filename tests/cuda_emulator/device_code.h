@@ -1,6 +1,8 @@
 // What device code has built in, on the host: .cu files that translate.py has written as C++ are
 // compiled behind this header. The threads of a block take turns (threads.h); blocks run one after
 // another, in their stream's order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime.h>

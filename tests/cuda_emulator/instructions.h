@@ -1,5 +1,7 @@
 // For the emulator: conversions by the bits. Generated kernels include it, too, which have no
 // standard library.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 // NVRTC's functions for emulated devices: a generated kernel is compiled by g++, without a standard
 // library, as it is by NVRTC, and becomes a shared library; and the functions of the runtime that
 // load and launch what was compiled.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <nvrtc.h>
 #include <unistd.h>

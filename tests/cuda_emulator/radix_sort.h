@@ -1,5 +1,7 @@
 // For the emulator, what is used of CUB: a stable sort of pairs by some bits of their keys, which
 // leaves the results in either of two buffers.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // Finds the functions of NVIDIA's libraries in this one.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/shared_library.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,7 @@
 // For the emulator: the lanes of a warp give each other their parts, and each computes what is its
 // own.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime.h>

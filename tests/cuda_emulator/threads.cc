@@ -1,6 +1,8 @@
 // Threads as contexts with stacks of their own. A context is entered by setcontext once, and from
 // then on by longjmp, which asks nothing of the system; its check that it goes up the same stack is
 // for other uses.
+//
+// SPDX-License-Identifier: Apache-2.0
 #undef _FORTIFY_SOURCE
 #include "tests/cuda_emulator/threads.h"
 

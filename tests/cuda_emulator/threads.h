@@ -1,6 +1,8 @@
 // A grid's threads on one thread of the host. They take turns: each runs until it has to wait for
 // others of its block or warp. In every second launch the last thread is the first to run, so that
 // what depends on the order shows.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime_api.h>

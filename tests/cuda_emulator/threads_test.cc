@@ -1,5 +1,7 @@
 // The emulator's threads: where they meet, what lanes give each other, in which order they run, and
 // what is said of those that wait in vain; and the products of tensor cores.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/cuda_emulator/threads.h"
 
 #include <gtest/gtest.h>

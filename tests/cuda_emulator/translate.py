@@ -13,6 +13,8 @@ the emulator's own:
 Everything else of the language is macros and functions of device_code.h.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 import pathlib
 import re
 import sys

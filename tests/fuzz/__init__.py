@@ -8,3 +8,5 @@ run can be made again. Processes make the calls (worker.py) and judge them (judg
 out the work and sees which call killed or stopped one (runner.py). What is found is made smaller
 (shrink.py) and written down as a script (script.py).
 """
+
+# SPDX-License-Identifier: Apache-2.0

@@ -3,6 +3,8 @@
 The last line is `N calls, M operators, K findings`; the exit status is 1 if there are any.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse
@@ -125,6 +127,7 @@ def write_down(run: Run, args: argparse.Namespace, seed: int) -> None:
     folder = Path(args.out)
     worker = Worker(args.modules, args.hang)
     end = time.monotonic() + MOST_SHRINKING_SECONDS
+
     # The worst first.
     def rank(f: Found) -> tuple[bool, int]:
         return f.finding.kind not in ("crash", "hang"), f.number

@@ -4,6 +4,8 @@ A third are samples as they are, in other layouts and forms; a third are samples
 changed; the rest are drawn from the schema alone.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -14,8 +16,18 @@ from treadle_testing.catalogue import Operator
 
 from . import numbers, seeds, strangers
 from .recipe import (
-    ALIASES, INJECTIVE, LAYOUTS, Alias, Items, Literal, Node, Recipe, Stranger, TensorNode,
-    map_tensors, tensor_nodes,
+    ALIASES,
+    INJECTIVE,
+    LAYOUTS,
+    Alias,
+    Items,
+    Literal,
+    Node,
+    Recipe,
+    Stranger,
+    TensorNode,
+    map_tensors,
+    tensor_nodes,
 )  # fmt: skip
 from .values import FILLED, ORDINARY, PALETTES, Palette
 
@@ -106,9 +118,7 @@ def value_for(rng: Random, op: Operator, arg: Any, shape: tuple[int, ...], dtype
     return typed_value(rng, op, kind, shape, dtype)
 
 
-def typed_value(
-    rng: Random, op: Operator, kind: Any, shape: tuple[int, ...], dtype: str
-) -> Node:
+def typed_value(rng: Random, op: Operator, kind: Any, shape: tuple[int, ...], dtype: str) -> Node:
     base = kind["base"]
     if base == "Any":
         return any_value(rng, op, shape, dtype)
@@ -372,9 +382,7 @@ def changed(rng: Random, op: Operator, node: TensorNode) -> TensorNode:
     if how == 0:
         return replace(node, dtype=rng.choice(NAMES))
     if how in (1, 2):
-        return replace(
-            node, data=Palette(rng.choice(PALETTES), rng.randrange(8))
-        )
+        return replace(node, data=Palette(rng.choice(PALETTES), rng.randrange(8)))
     if how == 3:
         huge = rng.random() < 0.5 and not _returns_list(op)
         return replace(node, device="meta", shape=rng.choice(HUGE_SHAPES) if huge else shape)

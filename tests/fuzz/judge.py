@@ -5,6 +5,8 @@ with a result of the shape and dtype that the meta device foretells, equal to th
 where the call is a sample, the same for any layout of the arguments and for every form.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc
@@ -15,6 +17,7 @@ from math import prod
 from typing import Any, Callable, Optional
 
 import numpy as np
+
 import treadle
 from treadle_testing.catalogue import Operator, operators
 from treadle_testing.check import assert_matches, expected, outcome, tensors
@@ -22,8 +25,18 @@ from treadle_testing.sample import to_array
 
 from . import law, seeds
 from .memory import Snapshot
-from .recipe import Alias, Built, Literal, Node, Recipe, Stranger, TensorNode, build, map_tensors
-from .recipe import tensor_nodes
+from .recipe import (
+    Alias,
+    Built,
+    Literal,
+    Node,
+    Recipe,
+    Stranger,
+    TensorNode,
+    build,
+    map_tensors,
+    tensor_nodes,
+)
 from .values import ORDINARY, Fixed, Palette
 
 PHASES = ("building", "calling", "backward", "meta", "layout", "forms", "leak", "reference")

@@ -1,13 +1,14 @@
 """Whether an exception of the library is one that it may raise: its type, and the law of messages
 (operators/law.py)."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re
 from typing import Optional
 
 import treadle
-
 from treadle_testing.law import INTERNAL, MOST_LINES, NAMED, REFUSALS
 
 ALLOWED: tuple[type[BaseException], ...] = (

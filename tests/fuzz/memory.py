@@ -1,5 +1,6 @@
-"""Whether a call wrote what it may not write: the arguments' memory and geometry, before and after.
-"""
+"""Whether a call wrote what it may not write: arguments' memory and geometry before and after."""
+
+# SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
@@ -39,9 +40,7 @@ class Snapshot:
     def __init__(self, recipe: Recipe, built: Built):
         self.pieces = built.pieces
         self.before = [(geometry(p.tensor), contents(p.base)) for p in built.pieces]
-        self.written = {
-            i for i, piece in enumerate(built.pieces) if _may_be_written(recipe, piece)
-        }
+        self.written = {i for i, piece in enumerate(built.pieces) if _may_be_written(recipe, piece)}
 
     def broken(self, failed: bool) -> Optional[str]:
         """What was changed that a call that `failed` (or did not) may not change."""

@@ -1,5 +1,6 @@
-"""Numbers, lists and words to call operators with: likely ones, and those at which code goes wrong.
-"""
+"""Numbers, lists and words to call operators with: likely ones, and limits of code."""
+
+# SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """A worker seen from outside: orders, answers, and how it ended when it did."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import mmap

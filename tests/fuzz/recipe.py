@@ -5,6 +5,8 @@ Example:
     Recipe("add.Tensor", "out", [TensorNode((2, 3), "float32"), Literal(1)], out=Alias(0, "tail"))
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -14,6 +16,7 @@ from math import prod
 from typing import Any, Callable, Iterator, Optional
 
 import numpy as np
+
 import treadle
 from treadle_testing.catalogue import Operator, by_id
 
@@ -115,8 +118,11 @@ class TensorNode(Node):
             return base[3:-3].view(shape), base
         if layout == "transposed":
             dims = tuple(reversed(range(len(shape))))
-            base = flat(data, dtype, count).reshape(shape).permute(dims).clone(
-                memory_format=treadle.contiguous_format
+            base = (
+                flat(data, dtype, count)
+                .reshape(shape)
+                .permute(dims)
+                .clone(memory_format=treadle.contiguous_format)
             )
             return base.permute(dims), base
         if layout == "stepped":

@@ -1,12 +1,13 @@
 """python -m fuzz.replay FILE: runs a script under the limits that workers have."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import runpy
 import sys
 
 import treadle  # noqa: F401  imported before the limits apply
-
 from treadle_testing import limits
 
 if __name__ == "__main__":

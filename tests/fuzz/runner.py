@@ -1,5 +1,7 @@
 """Hands out calls to workers, and collects what they find and what they die of."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re

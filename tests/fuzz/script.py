@@ -3,6 +3,8 @@
 It ends with an AssertionError, or never, or as the process does, for as long as the finding holds.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Sequence
@@ -125,9 +127,7 @@ def _comment(text: str) -> str:
 def _check(recipe: Recipe, finding: Finding, call: str, names: dict[int, str]) -> str:
     """The call, and the assertion that fails."""
     kind = finding.kind
-    tensors = [
-        names[i] for i, n in enumerate(recipe.nodes()) if isinstance(n, (TensorNode, Alias))
-    ]
+    tensors = [names[i] for i, n in enumerate(recipe.nodes()) if isinstance(n, (TensorNode, Alias))]
     if kind.startswith("backward") or finding.detail.startswith("backward: "):
         inputs = [
             names[i]

@@ -1,5 +1,6 @@
-"""The samples of operators as recipes: calls that fit, from which others are made by changing them.
-"""
+"""The samples of operators as recipes: valid calls, which are then changed."""
+
+# SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ was written but what the call writes, a call that failed wrote nothing and resiz
 that somebody holds is where it was, and its holder can read it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
 import numpy as np
+
 import treadle
 
 from . import law
@@ -403,8 +406,16 @@ WRITES: dict[str, Callable[[treadle.Tensor, treadle.Tensor], Any]] = {
     "where": lambda t, o: t.masked_fill_(o != 0, 1),
     "foreach_add_": lambda t, o: treadle._C._foreach_add_([t, t[:0]], 1),
     "a fused step": lambda t, o: treadle._C._fused_sgd_(
-        [t], [o], [], weight_decay=0.0, momentum=0.0, lr=1.0, dampening=0.0, nesterov=False,
-        maximize=False, is_first_step=False,
+        [t],
+        [o],
+        [],
+        weight_decay=0.0,
+        momentum=0.0,
+        lr=1.0,
+        dampening=0.0,
+        nesterov=False,
+        maximize=False,
+        is_first_step=False,
     ),  # fmt: skip
     "sort into itself": lambda t, o: t.copy_(t.sort()[0]),
     "addcmul_": lambda t, o: t.addcmul_(o, o),

@@ -3,6 +3,8 @@
 What is found is shown with the command that makes the sequence again, step by step.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

@@ -2,6 +2,8 @@
 as it goes wrong in the same way.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import time

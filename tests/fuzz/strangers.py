@@ -4,6 +4,8 @@ library.
 Each is Python source, so that the script of a finding can hold it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -2,6 +2,8 @@
 `Tensor.__getitem__` and `treadle.tensor`. Their arguments are values of any type.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import inspect

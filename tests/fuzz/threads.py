@@ -9,6 +9,8 @@ A round is a process of its own. What its threads were doing when it died is sai
 thread came first is the system's choice, so the same seed may need several runs.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

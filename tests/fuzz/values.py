@@ -5,6 +5,8 @@ Example:
     Palette("special", 2).values("float32")   ->  [-inf, 0.0, -0.0, ...]
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Sequence
 
 import numpy as np
+
 import treadle
 
 Values = list[Any]

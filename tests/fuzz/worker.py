@@ -8,6 +8,8 @@ JOURNAL is a file that always says which call is being made, and what of it: the
 started this one reads there which call was the last. MODULEs are imported first.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc

@@ -6,9 +6,12 @@ float32; networks learn in it, as in float32.
 What each operator does is tested by tests/python/amp/test_amp_policies.py --device cuda.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.nn import functional as F

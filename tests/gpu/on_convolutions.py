@@ -5,11 +5,14 @@ images begin in memory.
     pytest tests/gpu/on_convolutions.py    # ./dev gpu says how, on a machine with a GPU
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator
 
 import pytest
+
 import treadle
 from treadle.nn import functional as F
 

@@ -4,9 +4,12 @@ memory, and train as the program without them does.
     pytest tests/gpu/on_graphs.py          # ./dev gpu says how, on a machine with a GPU
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 from treadle import nn
 

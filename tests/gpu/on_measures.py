@@ -4,6 +4,8 @@ place in the machine, so that it is the same device whatever the program sees of
     pytest tests/gpu/on_measures.py        # ./dev gpu says how, on a machine with a GPU
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import sys
@@ -11,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
 import treadle
 
 cuda = treadle.cuda

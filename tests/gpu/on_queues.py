@@ -5,11 +5,14 @@ usable.
     pytest tests/gpu/on_queues.py          # ./dev gpu says how, on a machine with a GPU
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import time
 
 import pytest
+
 import treadle
 
 cuda = treadle.cuda

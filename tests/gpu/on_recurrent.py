@@ -4,12 +4,15 @@ that the CPU has step by step; what differentiates twice, or asks for it, goes s
     pytest tests/gpu/on_recurrent.py       # ./dev gpu says how, on a machine with a GPU
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
 from typing import Any, Iterator
 
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.nn.utils import rnn

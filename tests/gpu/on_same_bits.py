@@ -4,11 +4,14 @@ the same bits each run, however many meet and however long a line is.
     pytest tests/gpu/on_same_bits.py       # ./dev gpu says how, on a machine with a GPU
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
+
 import treadle
 from treadle import Tensor
 
@@ -67,9 +70,7 @@ EXACT: dict[str, Case] = {
     ),
     "triu": lambda on: treadle.triu(on(WITH_TIES), 3),
     "flip": lambda on: treadle.flip(on(ROWS), (0, 1)),
-    "repeat_interleave": lambda on: on(ROWS[:PLACES]).repeat_interleave(
-        on(INDEX[:PLACES]), dim=0
-    ),
+    "repeat_interleave": lambda on: on(ROWS[:PLACES]).repeat_interleave(on(INDEX[:PLACES]), dim=0),
 }
 ROUNDED: dict[str, Case] = {
     "index_add": lambda on: on(treadle.zeros(PLACES)).index_add(0, on(INDEX), on(NUMBERS)),

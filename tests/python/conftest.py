@@ -2,7 +2,10 @@
 out. Without a device of their own, tensors are made on that of --device.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 import pytest
+
 from treadle_testing.device import _on_the_device  # noqa: F401  a fixture
 
 

@@ -1,5 +1,7 @@
 """The documentation site: its navigation from the indexes, its links, what finds broken ones."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import sys

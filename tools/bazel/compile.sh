@@ -3,6 +3,7 @@
 # new one beside them) does not compile the source again.
 #
 #     compile.sh UNUSED_LIST BIN_DIR COMPILER ARGUMENT...
+# SPDX-License-Identifier: Apache-2.0
 unused=$1 bin=$2
 shift 2
 "$@" -MD -MF "$unused.d" || exit

@@ -8,6 +8,8 @@ only if it saw the same headers; the two names say which those were.
 LIST has on each line a header's place in the package, a tab, its path.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import hashlib

@@ -8,6 +8,8 @@ of each package that is carried or compiled in goes into the wheel, and the pack
 materials.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

@@ -7,6 +7,8 @@
 ./dev show add        what is generated for an operator
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse
@@ -16,6 +18,7 @@ import bazel
 import bench
 import coverage
 import demo
+import docs
 import environment
 import fuzz
 import gpu
@@ -26,10 +29,8 @@ import pythons
 import shell
 import show
 import sources
-from ui import DevError, say
-
-import docs
 import tests
+from ui import DevError, say
 
 
 def parser() -> argparse.ArgumentParser:

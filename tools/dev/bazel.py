@@ -4,6 +4,8 @@
 packed and nothing is installed, PYTHONPATH=build/python is enough.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

@@ -1,5 +1,7 @@
 """./dev bench: every benchmark, C++ and Python, one after the other."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

@@ -4,6 +4,8 @@ Their settings are in pyproject.toml. mypy reads the package as it is installed,
 the operators, which the build generates.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

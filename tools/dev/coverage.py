@@ -11,6 +11,8 @@ not work is not counted; docs/coming-from-pytorch.md lists those, beside the mis
 Fails if a name that two programs use is not there, or more than a tenth of all.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

@@ -1,5 +1,7 @@
 """./dev demo: the wheel, in an empty virtual environment, trains on handwritten digits."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import hashlib

@@ -6,6 +6,8 @@ warning of Sphinx, such as a page that no index lists, is an error, and so is a 
 nowhere.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json
@@ -17,8 +19,6 @@ import docs_links
 import docs_pages
 import environment
 from ui import ROOT, DevError, merged, run, step
-
-from tests import python_environment
 
 FOLDER = ROOT / "build" / "docs"
 SITE = ROOT / "build" / "site"

@@ -6,6 +6,8 @@ A page for each public module has what is at home there: the shortest public pat
 function. Operators have pages of their own, which codegen.reference makes.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib

@@ -4,6 +4,8 @@ Sphinx checks the links that pages write; this checks what a reader's browser is
 navigation included. Links to other places of the network are not followed.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

@@ -6,6 +6,8 @@ section links to, so that the order of the site is written once, where people re
 another file of the tree, such as an example, leads to a page that shows the file.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import dataclasses

@@ -3,6 +3,8 @@
 Everything is looked at before it is touched: where it is all there, this takes a tenth of a second.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import hashlib
@@ -55,7 +57,9 @@ def system_packages() -> None:
         return
     listing = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     found = [line.split() for line in listing.stdout.splitlines()]
     present = {package for package, status in found if status == "installed"}

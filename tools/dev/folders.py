@@ -4,6 +4,8 @@ the direction of C++ includes between layers, and that parts of one layer do not
 Each rule is a function of paths, or of paths and texts, so that a test can give it a small tree.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast

@@ -4,6 +4,8 @@ sense.
 The fuzzer is tests/fuzz; docs/fuzzing.md is about it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

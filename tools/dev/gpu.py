@@ -9,6 +9,8 @@ which needs no network and no compiler: build/gpu then holds them, and nothing e
 and benchmarks are those of the tree, which goes there too.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

@@ -13,6 +13,8 @@ programs are in a folder for each field; each runs in a process of its own. A us
 numbers are those that PyTorch gave.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse
@@ -76,7 +78,9 @@ def main(args: argparse.Namespace) -> int:
     if args.reference:
         site = subprocess.run(
             [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-            stdout=subprocess.PIPE, text=True, check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
         ).stdout.strip()
         with step(f"{len(programs)} programs on PyTorch"):
             command = [args.reference, "-W", "ignore"]
@@ -193,8 +197,11 @@ def run_one(command: list[str], path: str, name: str, kind: str) -> dict[str, An
         try:
             subprocess.run(
                 [*command, str(program_of(name)), str(results)],
-                cwd=home, timeout=SECONDS, env={**os.environ, **variables},
-                stdout=file, stderr=subprocess.STDOUT,
+                cwd=home,
+                timeout=SECONDS,
+                env={**os.environ, **variables},
+                stdout=file,
+                stderr=subprocess.STDOUT,
             )
         except subprocess.TimeoutExpired:
             file.write(f"\nit ran for more than {SECONDS} seconds\n")
@@ -213,7 +220,10 @@ def rows_of(name: str, result: dict[str, Any], expected: dict[str, Any]) -> list
     version = result["version"] or pinned[as_distribution(distribution)]
     return [
         Row(
-            distribution, version, use["use"], use["seconds"],
+            distribution,
+            version,
+            use["use"],
+            use["seconds"],
             use.get("error") or difference(use["numbers"], expected.get(name, {}).get(use["use"])),
         )
         for use in result["uses"]

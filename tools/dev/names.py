@@ -8,6 +8,8 @@ is missing that no pattern stands for. The tables of docs/coming-from-pytorch.md
 and of what is a name only, are made from the comparison.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

@@ -13,6 +13,8 @@ Differences of strides are listed and counted apart: a sample that has no other 
 values that no two runs of PyTorch have in common, whose reason begins with "Not compared".
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse
@@ -74,8 +76,13 @@ class Side:
     def _start(self) -> subprocess.Popen[str]:
         self._lines = queue.Queue()
         process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            stderr=subprocess.DEVNULL, env=self._variables, cwd=SIDES,
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            stderr=subprocess.DEVNULL,
+            env=self._variables,
+            cwd=SIDES,
         )
         lines = self._lines
 

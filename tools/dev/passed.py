@@ -5,6 +5,8 @@ What they look at: the files of the tree, the package as built, the interpreter 
 installed for it, the options, and the environment variables that Treadle reads.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import hashlib

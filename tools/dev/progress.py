@@ -1,7 +1,9 @@
 """Progress of a Bazel build: its counts of actions become one line with the time that is left.
 
-    [dev] 184 of 409 steps (45 %), about 6 minutes left: Compiling aten/ops/sorting/cpu/sort.cc
+[dev] 184 of 409 steps (45 %), about 6 minutes left: Compiling aten/ops/sorting/cpu/sort.cc
 """
+
+# SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
@@ -64,8 +66,12 @@ def run_bazel(arguments: Sequence[str]) -> int:
     command, *rest = arguments
     try:
         process = subprocess.Popen(
-            ["bazel", command, *options, *rest], cwd=ROOT, env=merged(None), text=True,
-            errors="replace", stderr=subprocess.PIPE,
+            ["bazel", command, *options, *rest],
+            cwd=ROOT,
+            env=merged(None),
+            text=True,
+            errors="replace",
+            stderr=subprocess.PIPE,
         )
     except FileNotFoundError:
         raise DevError("bazel was not found; ./dev build installs it") from None

@@ -10,6 +10,8 @@ are those of a signature, or, of functions without one, of the schemas of the op
 with the text of its default, or null.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib

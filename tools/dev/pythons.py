@@ -5,6 +5,8 @@ runs a first program with it in an empty environment.
     ./dev pythons python3.13 /opt/py/bin/python3.10
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse
@@ -72,7 +74,10 @@ def smoke_test(name: str) -> int:
     python = f"--repo_env=TREADLE_PYTHON={folder / 'build' / 'bin' / 'python'}"
     wheel = bazel.wheel_of(bazel.build(bazel.Config("", (python,)), bazel.WHEEL), bazel.WHEEL)
     environment.virtual_environment(
-        folder / "use", [str(wheel), "numpy"], wheel.read_bytes(), f"Installing {wheel.name}",
+        folder / "use",
+        [str(wheel), "numpy"],
+        wheel.read_bytes(),
+        f"Installing {wheel.name}",
         base=base,
     )
     program = folder / "first.py"

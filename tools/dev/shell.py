@@ -5,6 +5,8 @@ Example:
     ./dev python -c "import treadle; print(treadle.ones(2))"
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

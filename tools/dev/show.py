@@ -1,5 +1,7 @@
 """./dev show OP: prints what the generator makes for one operator."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import bazel

@@ -1,5 +1,7 @@
 """./dev format and ./dev lint: the layout of the sources, and rules that a program can check."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast

@@ -6,6 +6,8 @@ The last line counts test cases of all: `1234 passed, 0 failed`. `./dev test --e
 test of operators, gradients and devices on the emulated one, or the files that are named.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

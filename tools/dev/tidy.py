@@ -3,6 +3,8 @@
 A file is checked again when it, a header of core or the choice of checks has changed.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import hashlib

@@ -6,6 +6,8 @@ Example:
         run_quietly(["pip", "install", ...])
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib
@@ -56,9 +58,14 @@ def run_quietly(command: Sequence[str], what: str, env: dict[str, str] | None = 
     width = shutil.get_terminal_size().columns - 4
     lines: list[str] = []
     with subprocess.Popen(
-        list(command), env=merged(env), cwd=ROOT, text=True, errors="replace",
+        list(command),
+        env=merged(env),
+        cwd=ROOT,
+        text=True,
+        errors="replace",
         stdin=subprocess.DEVNULL if not TERMINAL else None,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:

@@ -11,6 +11,8 @@ the time; what a part did not come to is said. OUTPUT/gpu.md grows part by part,
 has all that programs printed.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

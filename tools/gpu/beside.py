@@ -2,6 +2,8 @@
 benchmarks/gpu, so that what else the machine does meets both alike.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """The parts of a run: what each does, its share of the time, and its results as Markdown."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib.util

@@ -2,6 +2,8 @@
 find them, and programs that are stopped when their time is over.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import hashlib

@@ -7,6 +7,8 @@ Usage:
     python -m build --sdist                             an archive of the sources
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gzip

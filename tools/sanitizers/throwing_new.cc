@@ -1,6 +1,8 @@
 // operator new that throws where memory cannot be had, as the standard says. AddressSanitizer's own
 // ends the process there, and that the library lives on is what the tests look at. To be preloaded
 // before the sanitizer's library, whose other forms these ask, so that it still checks every block.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <cstddef>
 #include <new>

@@ -7,6 +7,8 @@ A Chebyshev series is given for Clenshaw's recurrence, the highest term first; w
 of the function is cut off. A polynomial is given for Horner's rule, the highest power first.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Callable

@@ -1,5 +1,7 @@
 // The table of conversion loops. Contiguous loops are separate functions, so that the compiler
 // vectorises them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/convert.h"
 
 #include <immintrin.h>

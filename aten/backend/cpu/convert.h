@@ -1,6 +1,8 @@
 // Conversions between element types, one function per pair, over any strides. No conversion is
 // undefined. A floating number outside an integer's range saturates as a 64-bit integer and then
 // wraps. A complex number loses its imaginary part.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/base/scalar_type.h"

@@ -3,6 +3,8 @@
 // A slice is the set of `size` elements that differ in that dimension only. Their distance is
 // `inner`. Softmax, sorting, scans and reductions along a dimension work on one slice at a time.
 // Slices are independent, so they may run in any order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // Elements as bits. Operators that only move elements are compiled for each element size, not for
 // each dtype.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,6 @@
 // Products on OpenBLAS in tiles of a fixed size, and loops for the types that OpenBLAS lacks.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/gemm.h"
 
 #include <cblas.h>

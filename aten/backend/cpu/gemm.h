@@ -4,6 +4,8 @@
 // float, double and their complex types run on OpenBLAS, with one thread for each fixed tile of C.
 // Integers run on a plain loop. The 16-bit floats are widened to float. Any strides are accepted: a
 // matrix that BLAS cannot read is copied first.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -8,6 +8,8 @@
 //   do {
 //     for (int64_t i = turns.first; i < turns.end; ++i) ...;
 //   } while (turns.next());
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // Interleaved pages: every element is visited once, whatever remains at the end.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/interleaved_pages.h"
 
 #include <gtest/gtest.h>

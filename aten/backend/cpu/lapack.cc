@@ -1,4 +1,6 @@
 // The symbols of LAPACK, and the workspaces that its routines request.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/lapack.h"
 
 #include <cblas.h>

@@ -4,6 +4,8 @@
 // `info`: 0, or the position at which the matrix failed (from 1). A routine without `Work` needs no
 // workspace. OpenBLAS contains LAPACK. It must run on one thread (see linalg.h), so that its
 // results have the same bits at any thread count.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <complex>

@@ -4,6 +4,8 @@
 //
 // Terms of float are added in lanes, which the compiler vectorises, in runs of kSumRun terms per
 // lane. Runs are added in double. The order of additions depends only on the number of terms.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

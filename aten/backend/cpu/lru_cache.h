@@ -4,6 +4,8 @@
 //   LruCache<int, std::string> cache(2);
 //   cache.put(1, "one");  cache.put(2, "two");  cache.find(1);
 //   cache.put(3, "three");                        // cache.find(2) is null now
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

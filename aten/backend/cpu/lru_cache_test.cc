@@ -1,4 +1,6 @@
 // The evicted value is the least recently used one.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/lru_cache.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,8 @@
 // Non-temporal stores, as wide as the machine's vectors: a cache line in a single store is the
 // fastest. Rows that stay in the caches are also copied in wide vectors where the machine has them,
 // because most rows begin in the middle of a line.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/non_temporal_stores.h"
 
 #include <immintrin.h>

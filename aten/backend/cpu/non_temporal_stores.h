@@ -8,6 +8,8 @@
 //
 // An ordinary store to uncached memory reads the line first. A result that leaves the caches before
 // it is read does not need that read. A copy then moves two bytes where it moved three.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
 // Non-temporal copies: every byte, wherever it starts and ends in a line, and no byte beside them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/non_temporal_stores.h"
 
 #include <gtest/gtest.h>

@@ -3,6 +3,8 @@
 //
 //   const int64_t entry = read_once(values + i);
 //   if (entry < size) data[entry] ...      // what was checked is what is used
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 namespace treadle::cpu {

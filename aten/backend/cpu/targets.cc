@@ -1,4 +1,6 @@
 // Finds, once, the best instruction set that this machine has and the library was compiled for.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/targets.h"
 
 #include "hwy/highway.h"

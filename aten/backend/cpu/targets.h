@@ -4,6 +4,8 @@
 // Include this before any header of Highway. Three targets keep compile time bounded: SSE4 (every
 // x86-64 machine since 2010), AVX2 and AVX-512 ("AVX3"). Loops over integers, bool and complex
 // numbers are compiled only for the first two.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #ifdef HWY_HIGHWAY_INCLUDED

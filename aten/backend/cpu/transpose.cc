@@ -1,6 +1,8 @@
 // Transposes tiles. A square of 16-byte rows at a time goes through registers into a buffer. So
 // both tensors are touched in whole cache lines, once, whatever sets of the cache their strides map
 // to.
+//
+// SPDX-License-Identifier: Apache-2.0
 #define HWY_COMPILE_ONLY_STATIC  // squares of 16-byte rows gain nothing from wider vectors
 #include "aten/backend/cpu/targets.h"
 #include "hwy/highway.h"

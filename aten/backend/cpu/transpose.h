@@ -1,4 +1,6 @@
 // Copies of a matrix into a result whose memory runs along the other dimension.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

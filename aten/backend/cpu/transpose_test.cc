@@ -1,5 +1,7 @@
 // Every element is written to its own position, and no other memory is written, for every item size
 // and for tiles that are whole, partial or single rows.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/transpose.h"
 
 #include <gtest/gtest.h>

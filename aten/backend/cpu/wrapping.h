@@ -1,5 +1,7 @@
 // Sums and products of single elements, defined for every value. Integers wrap, bool's sum is "or"
 // and its product "and", and the 16-bit floats compute in float.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <type_traits>

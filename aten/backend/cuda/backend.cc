@@ -1,4 +1,6 @@
 // Devices, memory, streams, events and copies.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/backend.h"
 
 #include <cstdlib>

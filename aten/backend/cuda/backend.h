@@ -3,6 +3,8 @@
 //
 // A stream's id is the address of its handle; 0 is the device's default stream. Storages are plain
 // addresses.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>

@@ -1,5 +1,7 @@
 // The backend's logic against a simulated device: which calls wait, streams, events, pinned memory,
 // copies between devices, errors and faults.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -1,4 +1,6 @@
 // The table of the runtime's functions, and the conversion of their errors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/calls.h"
 
 #include "core/base/error.h"

@@ -2,6 +2,8 @@
 // can substitute a simulated device. Their errors become treadle::Error.
 //
 //   succeed(calls().event_record(event, stream), "recording an event");
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime_api.h>

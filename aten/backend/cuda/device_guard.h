@@ -1,5 +1,7 @@
 // DeviceGuard: makes a device current for this thread's CUDA calls, and then restores the previous
 // one. It costs a comparison where the device is already current.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/calls.h"

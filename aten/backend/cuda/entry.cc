@@ -1,5 +1,7 @@
 // The entry point of the library: it is a plug-in, and its start function registers the backend. It
 // is compiled with the headers of the library that loads it, so only the version must agree.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/backend.h"
 #include "aten/engine/backends/fallback.h"
 #include "core/base/error.h"

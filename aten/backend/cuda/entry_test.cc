@@ -1,5 +1,7 @@
 // The library's message when it is loaded where it cannot work, and the match of its kernels with
 // the operators that they are registered for.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "aten/backend/cuda/testing_device.h"

@@ -4,6 +4,8 @@
 // The first thread that finds a fault claims the record and fills it. The kernel continues or ends,
 // but never stops the device. The host reads the record where it waits (faults.h) and raises the
 // error.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 namespace treadle::cuda {

@@ -1,4 +1,6 @@
 // Makes and reads the records.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/faults.h"
 
 #include <bit>

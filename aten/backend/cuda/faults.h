@@ -1,4 +1,6 @@
 // Faults: the fault record of each device, and the errors made from it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>

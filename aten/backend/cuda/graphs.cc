@@ -1,4 +1,6 @@
 // Captures streams, and queues the captured graphs.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/graphs.h"
 
 #include <algorithm>

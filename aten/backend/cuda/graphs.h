@@ -5,6 +5,8 @@
 // it is queued once and runs many times. So it receives an address instead, where each replay first
 // writes the generator's position, and the offset of its own numbers from that position. So a
 // replay draws the same numbers as the same calls without a graph.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,7 @@
 // Capture and replay against a simulated device: the order of work, the source and the lifetime of
 // memory, and the random numbers of a replay.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/graphs.h"
 
 #include <gtest/gtest.h>

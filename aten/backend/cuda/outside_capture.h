@@ -1,5 +1,7 @@
 // OutsideCapture: while it exists, this thread's runtime calls that a capture cannot hold
 // (allocating memory, loading a kernel) run outside the capture. Otherwise they would end it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/calls.h"

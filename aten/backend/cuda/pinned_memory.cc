@@ -1,5 +1,7 @@
 // Caches blocks of powers of two, by size. A block is never returned, because a program's largest
 // batches soon determine all of them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/pinned_memory.h"
 
 #include <bit>

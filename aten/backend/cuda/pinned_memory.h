@@ -1,5 +1,7 @@
 // PinnedMemory: host memory that devices copy from and to directly. A freed block is reused once
 // the queued copies of it are done. An event marks each copy, so no thread waits.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,6 @@
 // Opens libraries.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/shared_library.h"
 
 #include <dlfcn.h>

@@ -3,6 +3,8 @@
 //
 // The search order: by name, as the dynamic loader does; in the PyPI packages beside the backend's
 // own (nvidia/cu13/lib, nvidia/cudnn/lib); and in the toolkit, under CUDA_HOME or /usr/local/cuda.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,5 +1,7 @@
 // TestingDevice: CUDA devices simulated on the host, for tests of the backend's calls. Work that is
 // queued in a stream runs when a call waits for it, in order, and not before.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdlib>

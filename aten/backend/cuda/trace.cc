@@ -1,4 +1,6 @@
 // Records through CUPTI's activities.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/trace.h"
 
 #include <cxxabi.h>

@@ -2,6 +2,8 @@
 //
 // CUPTI (the CUDA Profiling Tools Interface) is opened at the first recording. It uses the
 // profiler's clock, so that both are on one timeline.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cupti.h>

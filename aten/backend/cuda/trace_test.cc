@@ -1,5 +1,7 @@
 // The conversion of CUPTI's records, against a simulated CUPTI: kernels, copies and fills with the
 // calls that queued them, and errors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/trace.h"
 
 #include <gtest/gtest.h>

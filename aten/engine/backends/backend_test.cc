@@ -1,4 +1,6 @@
 // Operators on a device without kernels: copies of any strides, and the fallback in all forms.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "aten/engine/backends/fallback.h"

@@ -1,4 +1,6 @@
 // Chooses between a copy of bytes, a generated kernel and the CPU.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/backends/device_copy.h"
 
 #include "aten/engine/backends/generated.h"

@@ -1,6 +1,8 @@
 // Copies of values where at least one tensor is on a backend's device. A backend copies contiguous
 // bytes. Strides and dtypes are handled here, by a kernel that the backend generates, else on the
 // CPU.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

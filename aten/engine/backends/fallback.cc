@@ -1,4 +1,6 @@
 // Runs operators on the CPU for devices without a kernel for them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/backends/fallback.h"
 
 #include <optional>

@@ -1,4 +1,6 @@
 // The fallback of backends: an operator without a kernel on a device runs on the CPU.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/dispatch/operator.h"

@@ -1,4 +1,6 @@
 // Passes pointwise and reduce calls to backends that make kernels from expressions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/backends/generated.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // Generated kernels of backends: a pointwise or reduce call as its expression and its operands. A
 // backend makes a kernel from them (Backend::pointwise and reduce of core/device/backend.h).
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string_view>

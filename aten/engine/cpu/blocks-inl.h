@@ -8,6 +8,8 @@
 //       pointwise_blocks<add_Tensor_fn, 2, 1, false, float, double, int64_t>();
 //
 // eval takes the tensors' elements in the schema's order, then the numbers in the schema's order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #if defined(TREADLE_ATEN_CPU_SIMD_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_BLOCKS_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_BLOCKS_INL_H_

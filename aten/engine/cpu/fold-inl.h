@@ -1,5 +1,7 @@
 // Sums over a run of elements. Their order depends only on the number of elements: the same bits on
 // every target.
+//
+// SPDX-License-Identifier: Apache-2.0
 #if defined(TREADLE_ATEN_CPU_SIMD_FOLD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_FOLD_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_FOLD_INL_H_

@@ -39,6 +39,8 @@
 // `bool result` is true for the promotions compare and bool; with the promotion bool the one type
 // is bool, and every dtype's cell is the same kernel. The types of a reduction are those of its
 // accumulators.
+//
+// SPDX-License-Identifier: Apache-2.0
 #if defined(TREADLE_ATEN_CPU_SIMD_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_KERNELS_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_KERNELS_INL_H_

@@ -1,6 +1,8 @@
 // Runs block loops over operands of any strides and dtypes. Operands that a block cannot read or
 // write directly pass through buffers of the compute type, a few hundred elements at a time, which
 // stay in the nearest cache.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/cpu/pointwise_blocks.h"
 
 #include "aten/backend/cpu/convert.h"

@@ -4,6 +4,8 @@
 // A block runs over consecutive elements of one type. run_blocks does all else around it (strides,
 // broadcasting, conversions, 16-bit floats, the parallel split), so results have the same bits in
 // every layout.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -12,6 +12,8 @@
 // A fold keeps kFoldBytes of accumulators whatever the vector's width, so that its bits do not
 // depend on the machine's vectors: lane l is combined with lane l + half, then l + quarter, and so
 // on.
+//
+// SPDX-License-Identifier: Apache-2.0
 #if defined(TREADLE_ATEN_CPU_SIMD_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_REDUCE_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_REDUCE_INL_H_

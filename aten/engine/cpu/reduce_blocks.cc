@@ -3,6 +3,8 @@
 // together. In both cases the elements are cut into pieces of a fixed size, whose results are
 // combined in pairs. So bits do not depend on threads, and the error of a sum grows with the
 // logarithm of its length.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/cpu/reduce_blocks.h"
 
 #include <cstring>

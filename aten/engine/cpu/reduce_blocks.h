@@ -1,5 +1,7 @@
 // Reduction blocks: the loops that exist per reduction, dtype and instruction set, and the function
 // that runs them over any operand.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

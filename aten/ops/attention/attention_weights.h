@@ -1,5 +1,7 @@
 // The whole matrix of attention's probabilities, from differentiable operators. It serves gradients
 // of gradients, and a mask of that size that takes a gradient itself.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

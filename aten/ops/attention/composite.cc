@@ -1,5 +1,7 @@
 // The public attention operators: they check arguments, broadcast them without copies, and call the
 // kernel that works in blocks.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,6 @@
 // Attention's gradient: one kernel, or a composition where it is differentiated again.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/attention/gradients.h"
 
 #include "aten/ops/_attention_backward.h"

@@ -1,4 +1,6 @@
 // Derivatives of attention.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -1,4 +1,6 @@
 // Checks that query, key, value and mask fit together.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/attention/shape.h"
 
 namespace treadle::shape {

@@ -1,5 +1,7 @@
 // Shapes of attention: query (..., L, E), key (..., S, E), value (..., S, Ev), mask (..., L, S),
 // all with the same leading dimensions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

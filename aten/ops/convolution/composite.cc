@@ -1,4 +1,6 @@
 // Convolutions of one, two and three dimensions by name. Each is `convolution` with its settings.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution.h"
 
 #include "aten/engine/renamed_errors.h"

@@ -1,4 +1,6 @@
 // Gradients of convolution as convolutions of other operands.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/gradients.h"
 
 #include "aten/ops/_convolution_grad_weight.h"

@@ -1,5 +1,7 @@
 // Helpers for the formulas of convolution. Convolution is linear in the input and in the weight, so
 // its gradients are again convolutions and weight gradients.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,6 @@
 // The gradients of pooling, chosen by the number of dimensions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/gradients_pooling.h"
 
 #include "aten/ops/_max_pool_gather.h"

@@ -1,4 +1,6 @@
 // Helpers for the formulas of pooling. The number of dimensions is the length of their lists.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

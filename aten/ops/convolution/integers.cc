@@ -1,5 +1,7 @@
 // Convolutions of integers: one product of matrices for each element of the kernel, all added up.
 // They are rare and small, so there is no kernel for them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/integers.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // Convolutions of integers, which wrap like their products and sums.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

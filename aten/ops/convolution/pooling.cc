@@ -1,4 +1,6 @@
 // Max pooling without its indices, and max unpooling by name.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/renamed_errors.h"
 #include "aten/ops/_max_unpool.h"
 #include "aten/ops/max_pool1d.h"

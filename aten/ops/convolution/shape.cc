@@ -1,4 +1,6 @@
 // Sizes of convolutions, with messages that name the setting that does not fit.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/shape.h"
 
 namespace treadle::shape {

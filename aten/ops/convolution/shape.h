@@ -4,6 +4,8 @@
 //   convolution   out = floor((in + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1
 //   transposed    out = (in - 1) * stride - 2 * padding + dilation * (kernel - 1)
 //                       + output_padding + 1
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

@@ -1,4 +1,6 @@
 // Shapes of pooling over the last one, two or three dimensions of an input ([N,] C, ...).
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

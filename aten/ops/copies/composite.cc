@@ -1,5 +1,7 @@
 // Operators that move values: copies, conversions between dtypes and devices, fills, and reads of
 // one value.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <utility>
 

@@ -1,4 +1,6 @@
 // Factories: new tensors with one value, or like another tensor.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,6 @@
 // Factories, copies and fills: values, formats, limits.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <gtest/gtest.h>
 

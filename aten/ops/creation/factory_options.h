@@ -1,5 +1,7 @@
 // Common parts of the factories: their optional arguments (FactoryOptions), the dtype and device
 // that a new tensor gets from them, and fresh().
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -1,4 +1,6 @@
 // Factories that take their numbers from tensors, and the older forms of factories.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "aten/ops/_linear_.h"

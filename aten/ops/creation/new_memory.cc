@@ -1,4 +1,6 @@
 // Fills the new memory of a storage with NaN, or with the largest integer.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/creation/new_memory.h"
 
 #include <limits>

@@ -1,4 +1,6 @@
 // New memory with a conspicuous value, where the program asks for it (MathSwitches).
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/base/math_switches.h"

@@ -1,5 +1,7 @@
 // Factories whose values follow a rule: ranges, the identity, indices of triangles, grids, complex
 // numbers from parts.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
 #include <cmath>

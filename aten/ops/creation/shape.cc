@@ -1,4 +1,6 @@
 // Shape rules of triangles and of sampling by weights.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "aten/ops/creation/shape.h"
 

@@ -1,4 +1,6 @@
 // Shape rules of triangles, of sampling by weights and of random counts.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

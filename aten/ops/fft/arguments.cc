@@ -1,4 +1,6 @@
 // Checks the arguments of transforms, and converts them to the right dtype and sizes.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/fft/arguments.h"
 
 #include "aten/engine/named_errors.h"

@@ -1,5 +1,7 @@
 // Common parts of all transforms: the conversion of arguments to a tensor of the right dtype and
 // sizes, a list of dimensions and a normalisation.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

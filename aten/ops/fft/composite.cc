@@ -3,6 +3,8 @@
 //
 // The second half of a real signal's transform mirrors the first. rfft returns the first half, and
 // irfft takes it; ihfft and hfft are the same two in the opposite direction.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_fft_c2c.h"
 #include "aten/ops/_fft_c2r.h"
 #include "aten/ops/_fft_r2c.h"

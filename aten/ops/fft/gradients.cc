@@ -1,4 +1,6 @@
 // Halves of spectra: the points that stand for two.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/fft/gradients.h"
 
 #include "aten/ops/_fft_c2r.h"

@@ -1,4 +1,6 @@
 // Gradients of the transforms that return or take half of a spectrum.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,6 @@
 // Checks of the dimensions of a transform, and the sizes of its result.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/fft/shape.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // Shape rules of Fourier transforms between complex and real tensors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

@@ -1,5 +1,7 @@
 // Indexing operators composed of others. Masks become integer indices; flat views become indices of
 // one dimension.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_index_integer.h"
 #include "aten/ops/_index_put_integer.h"
 #include "aten/ops/add.h"

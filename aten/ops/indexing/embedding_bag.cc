@@ -1,4 +1,6 @@
 // The public form of embedding_bag.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/embedding_bag.h"
 #include "aten/ops/_embedding_bag.h"
 #include "aten/ops/to.h"

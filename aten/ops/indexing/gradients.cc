@@ -1,4 +1,6 @@
 // Derivatives of operators that choose, write, join or order elements.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/indexing/gradients.h"
 
 #include "aten/ops/_index_integer.h"

@@ -1,5 +1,7 @@
 // Derivatives of operators that choose, write, join or order elements. Each formula is made of
 // operators, so that it can be differentiated again.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,6 @@
 // The gradient of each mode of a bag, gathered and scattered.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/indexing/gradients_embedding_bag.h"
 
 #include "aten/ops/clamp_min.h"

@@ -1,4 +1,6 @@
 // Derivatives of embedding_bag, of differentiable operators.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

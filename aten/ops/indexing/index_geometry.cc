@@ -1,4 +1,6 @@
 // Advanced indexing: the destination of each dimension, and the sizes of the result.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/indexing/index_geometry.h"
 
 namespace treadle::shape {

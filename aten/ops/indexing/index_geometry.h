@@ -6,6 +6,8 @@
 //
 // When the indexed dimensions are not adjacent, the index's shape comes first, as in NumPy:
 // `before` is empty, and every dimension that is not indexed is in `after`.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

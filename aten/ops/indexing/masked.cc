@@ -1,4 +1,6 @@
 // Indexing under a mask. Where the mask is false, the indices may be out of range.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_unsafe_masked_index.h"
 #include "aten/ops/_unsafe_masked_index_put_accumulate.h"
 #include "aten/ops/clamp.h"

@@ -1,5 +1,7 @@
 // Indexing composed of other indexing: argwhere, nonzero_static, index_reduce, combinations,
 // vander.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "aten/engine/named_errors.h"

@@ -1,4 +1,6 @@
 // Shape rules of operators that read or write chosen elements.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/indexing/shape.h"
 
 #include "aten/ops/indexing/index_geometry.h"

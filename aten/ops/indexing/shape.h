@@ -1,5 +1,7 @@
 // Shape rules of operators that read or write chosen elements: index, gather, scatter, embedding,
 // flip and related ones.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

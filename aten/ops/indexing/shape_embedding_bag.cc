@@ -1,4 +1,6 @@
 // Checks that a table, indices and bags fit together.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/indexing/shape_embedding_bag.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // Shapes of embedding_bag.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

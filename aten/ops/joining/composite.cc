@@ -1,4 +1,6 @@
 // cat, stack and related operators. Dtypes and ranks are unified here, so the kernels copy bytes.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_cat.h"
 #include "aten/ops/_chunk_cat.h"
 #include "aten/ops/_stack.h"

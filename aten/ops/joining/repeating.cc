@@ -1,4 +1,6 @@
 // Operators that move or repeat whole slices: flip, roll, rot90, repeat, tile, repeat_interleave.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/cat.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/expand.h"

@@ -1,4 +1,6 @@
 // Shape rules of cat and stack.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/joining/shape.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // Shape rules of operators that join tensors: cat and stack.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

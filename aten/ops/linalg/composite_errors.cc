@@ -1,4 +1,6 @@
 // Reads `info` and names the matrix that failed.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/linalg/composite_errors.h"
 
 #include "aten/ops/any.h"

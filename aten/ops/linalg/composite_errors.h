@@ -1,4 +1,6 @@
 // The errors of composites of linear algebra when LAPACK's `info` reports a failed matrix.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -5,6 +5,8 @@
 // Labels are letters. The dimensions under an ellipsis get labels of their own. Operands are
 // contracted two at a time, each time as one batched matrix product. Labels of both that are still
 // needed are its batch; labels of both that are not are summed.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cctype>
 #include <map>

@@ -1,4 +1,6 @@
 // The public forms of factorisations: checks of `info`, unpacking, and older names.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_linalg_cholesky.h"
 #include "aten/ops/_linalg_ldl.h"
 #include "aten/ops/_linalg_lu.h"

@@ -1,4 +1,6 @@
 // Derivatives of factorisations and of solutions of linear systems.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/linalg/gradients.h"
 
 #include "aten/ops/_linalg_solve.h"

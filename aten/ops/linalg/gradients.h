@@ -1,6 +1,8 @@
 // Derivatives of linear algebra. Each formula is made of operators, so that it can be
 // differentiated again. `grads` are the gradients of the results, undefined where a result is not
 // used.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -1,4 +1,6 @@
 // Derivatives of determinants, eigenvalues, singular values, the exponential and distances.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
 

@@ -1,4 +1,6 @@
 // block_diag and cartesian_prod: one matrix out of several tensors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/block_diag.h"
 #include "aten/ops/cartesian_prod.h"
 #include "aten/ops/cat.h"

@@ -1,5 +1,7 @@
 // The errors of linear algebra kernels on every device: a refused decomposition, one that does not
 // converge, or one that does not suit a solution.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/base/error.h"

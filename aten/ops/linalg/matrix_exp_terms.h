@@ -3,6 +3,8 @@
 //
 // exp(A) = exp(A / 2^s)^(2^s). The number s makes the 1-norm of A / 2^s at most 5.37, up to which
 // the approximant has full double precision.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

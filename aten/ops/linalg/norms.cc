@@ -1,4 +1,6 @@
 // Norms of matrices, condition numbers, and distances.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
 

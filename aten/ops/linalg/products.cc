@@ -1,4 +1,6 @@
 // Products of vectors, matrices and tensors beyond matmul.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
 #include "aten/ops/add.h"

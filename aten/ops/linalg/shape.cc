@@ -1,4 +1,6 @@
 // Shape rules of linear algebra.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/linalg/shape.h"
 
 namespace treadle::shape {

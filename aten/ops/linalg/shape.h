@@ -1,4 +1,6 @@
 // Shape rules of linear algebra: matrices in the last two dimensions, batches before them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

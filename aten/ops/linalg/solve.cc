@@ -1,4 +1,6 @@
 // Linear systems, inverses and determinants, composed of the kernels of LU and triangular solution.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_linalg_lstsq.h"
 #include "aten/ops/_linalg_lu.h"
 #include "aten/ops/_linalg_solve.h"

@@ -1,4 +1,6 @@
 // Eigenvalues, singular values, and the functions derived from them: pseudo-inverse, rank.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "aten/ops/_linalg_eig.h"

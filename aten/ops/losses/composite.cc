@@ -1,4 +1,6 @@
 // Losses composed of other operators; nll_loss has its own kernel.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/abs.h"
 #include "aten/ops/add.h"
 #include "aten/ops/any.h"

@@ -1,4 +1,6 @@
 // The public form of ctc_loss: one sample or a batch, lengths as numbers or as tensors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
 #include "aten/engine/backends/device_copy.h"

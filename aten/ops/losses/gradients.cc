@@ -1,4 +1,6 @@
 // Gradients of losses whose own formulas are not finite at the ends of their range.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/losses/gradients.h"
 
 #include "aten/ops/binary_cross_entropy.h"

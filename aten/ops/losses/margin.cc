@@ -1,4 +1,6 @@
 // Losses with a margin, and losses of pairs and triplets of samples.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/add.h"
 #include "aten/ops/arange.h"
 #include "aten/ops/clamp_min.h"

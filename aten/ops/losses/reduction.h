@@ -1,4 +1,6 @@
 // The reduction of a loss over its elements, by the number that operators take.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/ops/mean.h"

@@ -1,4 +1,6 @@
 // Checks that scores, classes and weights fit together.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/losses/shape.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // Shapes of the negative log likelihood and its gradient.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

@@ -1,4 +1,6 @@
 // Checks that log probabilities, targets and lengths fit together.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/losses/shape_ctc.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // Products of vectors, matrices and batches, composed of mm, bmm and addmm.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/add.h"
 #include "aten/ops/addmm.h"
 #include "aten/ops/bmm.h"

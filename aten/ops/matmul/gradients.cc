@@ -1,4 +1,6 @@
 // Gradients of matrix products, conjugated where they are complex.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/matmul/gradients.h"
 
 #include "aten/ops/conj.h"

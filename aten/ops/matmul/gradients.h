@@ -1,4 +1,6 @@
 // Helpers for the formulas of matrix products.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,6 @@
 // Checks that the sizes of matrices fit a product.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/matmul/shape.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // The public forms of dropout, batch normalisation and layer normalisation.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_batch_norm_train.h"
 #include "aten/ops/_batch_norm_with_update.h"
 #include "aten/ops/_native_batch_norm_legit.h"

@@ -1,4 +1,6 @@
 // Gradients of batch and layer normalisation: a kernel, or a composition.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/normalization/gradients.h"
 
 #include "aten/ops/_batch_norm_backward.h"

@@ -1,4 +1,6 @@
 // Derivatives of batch and layer normalisation.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -1,4 +1,6 @@
 // Gradients of group and root-mean-square normalisation: a kernel, or a composition.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/normalization/gradients_group.h"
 
 #include "aten/ops/_group_norm_backward.h"

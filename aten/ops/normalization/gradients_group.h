@@ -1,5 +1,7 @@
 // Derivatives of group and root-mean-square normalisation. While gradients are recorded, they are
 // composed of differentiable operators. Otherwise one kernel computes them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -1,4 +1,6 @@
 // The public forms of group, instance and root-mean-square normalisation, and weight normalisation.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
 #include "aten/ops/_rms_norm.h"

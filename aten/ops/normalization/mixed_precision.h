@@ -1,5 +1,7 @@
 // Normalisations of a 16-bit input with float32 weights, as in mixed precision. They are computed
 // in float32, and the result has the input's dtype.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

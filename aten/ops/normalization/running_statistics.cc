@@ -1,4 +1,6 @@
 // The update of both running statistics, and the checks before it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/normalization/running_statistics.h"
 
 #include <utility>

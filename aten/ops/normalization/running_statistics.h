@@ -1,5 +1,7 @@
 // Running statistics: the means and variances of the channels that a normalisation keeps up to
 // date. Both are checked before either is written, so a call that fails writes neither.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

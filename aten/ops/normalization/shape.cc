@@ -1,4 +1,6 @@
 // Checks of inputs and parameters of batch and layer normalisation.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/normalization/shape.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // Checks of inputs and parameters of group and root-mean-square normalisation.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/normalization/shape_group.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // Shapes of group and root-mean-square normalisation.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

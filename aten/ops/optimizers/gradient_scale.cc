@@ -1,5 +1,7 @@
 // The steps of a gradient scaler between backward and step. They run on the device of the numbers,
 // so the host does not wait for queued work.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <limits>
 #include <vector>
 

@@ -1,4 +1,6 @@
 // All checks come first, so that a step that begins also completes.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/optimizers/shape.h"
 
 #include <vector>

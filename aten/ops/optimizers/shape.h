@@ -1,4 +1,6 @@
 // The lists of an optimiser's step: parameters, their gradients, and the state of each.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/ops/_fused_adagrad_.h"

@@ -1,4 +1,6 @@
 // Activations with weights or randomness, and glu; the others are pointwise entries.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_prelu_kernel.h"
 #include "aten/ops/add.h"
 #include "aten/ops/bilinear.h"

@@ -1,4 +1,6 @@
 // Aliases of pointwise operators, with the names of NumPy and PyTorch.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/abs.h"
 #include "aten/ops/absolute.h"
 #include "aten/ops/acos.h"

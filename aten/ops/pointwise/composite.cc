@@ -1,5 +1,7 @@
 // Pointwise operators composed of others: choices between two expressions, bounds that may be
 // absent, activations.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <limits>
 #include <numbers>
 

@@ -1,4 +1,6 @@
 // Powers, directions and the tanh approximation of gelu.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/pointwise/gradients.h"
 
 #include <cmath>

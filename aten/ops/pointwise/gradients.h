@@ -1,6 +1,8 @@
 // Helpers for formulas of pointwise operators that need more than an expression: powers, whose
 // derivative has gaps at zero, and directions of complex numbers. They are composed of operators,
 // so they can be differentiated again.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

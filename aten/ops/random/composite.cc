@@ -1,4 +1,6 @@
 // Random operators composed of the few that write random numbers.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <limits>
 

@@ -1,4 +1,6 @@
 // The noise of dropout. It is real, because a complex number is kept or dropped as a whole.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/base/error.h"

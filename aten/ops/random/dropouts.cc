@@ -1,5 +1,7 @@
 // Dropout of whole channels, and alpha dropout (Klambauer et al., "Self-normalizing neural
 // networks", 2017), which keeps mean and variance of selu's activations.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "aten/ops/add.h"

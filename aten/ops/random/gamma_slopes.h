@@ -8,6 +8,8 @@
 //
 // Series and continued fractions are summed together with their derivative. Each side of the mean
 // uses the form whose terms have one sign there, so that little cancels.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>

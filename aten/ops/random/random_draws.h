@@ -3,6 +3,8 @@
 //
 //   double n = draw_poisson(rate, numbers);   // numbers.next() is uniform in (0, 1),
 //                                             // numbers.next_normal() normally distributed
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>

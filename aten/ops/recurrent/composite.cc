@@ -4,6 +4,8 @@
 // product with the hidden state and one pointwise cell. Sequences of different lengths come packed:
 // the rows of step 0, then those of step 1, .... They are sorted so that the longest sequence is
 // first, with batch_sizes[t] rows in step t.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <vector>
 

@@ -1,4 +1,6 @@
 // Gradients of cells and layers: a kernel, or a composition where they are differentiated again.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/recurrent/gradients.h"
 
 #include "aten/ops/_gru_cell_backward.h"

@@ -1,5 +1,7 @@
 // Layers of recurrent networks, step by step, from differentiable operators. They serve devices
 // without a kernel for whole layers, and gradients of gradients.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tuple>

@@ -1,4 +1,6 @@
 // Checks that gates and states fit together.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/recurrent/shape.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // Shapes of recurrent cells: a batch of B states of H units, gates of a multiple of H.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

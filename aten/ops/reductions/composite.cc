@@ -1,4 +1,6 @@
 // Reductions composed of others.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/amax.h"
 #include "aten/ops/amin.h"
 #include "aten/ops/aminmax.h"

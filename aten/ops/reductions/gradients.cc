@@ -1,4 +1,6 @@
 // Sums spread their gradient, means divide it, products multiply it by all the other factors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/reductions/gradients.h"
 
 #include <algorithm>

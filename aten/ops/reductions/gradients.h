@@ -1,4 +1,6 @@
 // Helpers for formulas of reductions: they restore the reduced dimensions of a gradient.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

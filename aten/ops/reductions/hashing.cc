@@ -1,4 +1,6 @@
 // hash_tensor: the exclusive or of the elements as 64-bit numbers.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/bitwise_xor.h"
 #include "aten/ops/cat.h"
 #include "aten/ops/hash_tensor.h"

@@ -1,4 +1,6 @@
 // segment_reduce: sums, means, products and extremes of the segments of one dimension.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/segment_reduce.h"
 
 #include <limits>

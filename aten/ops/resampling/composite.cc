@@ -1,5 +1,7 @@
 // Interpolation by name. Each function is one step of `_resample` for each spatial dimension, the
 // last first. Types smaller than float32 are widened once for all steps.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 
 #include "aten/engine/renamed_errors.h"

@@ -1,4 +1,6 @@
 // Keys' cubic kernel, which interpolates images from 4 neighbours in each dimension.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 namespace treadle {

@@ -1,4 +1,6 @@
 // Gradients of padding, interpolation and sampling; grid_sampler as a composition of operators.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/resampling/gradients.h"
 
 #include <vector>

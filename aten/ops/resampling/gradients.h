@@ -1,4 +1,6 @@
 // Helpers for the formulas of padding, interpolation and sampling.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

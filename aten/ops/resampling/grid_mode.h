@@ -1,5 +1,7 @@
 // The modes by which grid_sampler reads an image between its pixels and outside it, with their
 // numbers in its schema.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

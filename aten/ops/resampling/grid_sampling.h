@@ -3,6 +3,8 @@
 // A grid holds coordinates in [-1, 1], the last dimension of the image first. Each coordinate
 // becomes a position in pixels, and the padding mode moves it inside the image. The value is a sum
 // over the neighbours of the position along each dimension: 1 (nearest), 2 (linear) or 4 (cubic).
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,6 @@
 // Sampling grids: grid_sampler for images or volumes, and the grid of an affine map.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/renamed_errors.h"
 #include "aten/ops/affine_grid_generator.h"
 #include "aten/ops/bmm.h"

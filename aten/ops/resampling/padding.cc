@@ -6,6 +6,8 @@
 //   reflect    (n - 1) - |(n - 1) - |p||     the ends are not repeated
 //   replicate  p, or the end beyond which it lies
 //   circular   p mod n, of the part that negative padding leaves
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <string_view>
 
 #include "aten/engine/renamed_errors.h"

@@ -6,6 +6,8 @@
 // Source positions and weights are computed in double. The nearest positions without a given scale
 // are computed in integers. From one output to the next, neither the first nor the last of the
 // inputs moves back.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

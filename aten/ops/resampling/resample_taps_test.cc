@@ -1,4 +1,6 @@
 // The assumptions of kernels about the weights of resampling.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/resampling/resample_taps.h"
 
 #include <gtest/gtest.h>

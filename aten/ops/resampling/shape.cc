@@ -1,4 +1,6 @@
 // Checks and sizes of images that are resampled, sampled or unfolded.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/resampling/shape.h"
 
 #include <cmath>

@@ -1,4 +1,6 @@
 // Shapes of resampling, of sampling at given points, and of unfolding images into columns.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -1,4 +1,6 @@
 // Operators that follow from sort, median and searchsorted.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
 #include "aten/engine/promotion.h"

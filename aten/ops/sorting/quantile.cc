@@ -4,6 +4,8 @@
 //   quantile([0, 1, 2, 3], 0.5)  ->  1.5
 //
 // They are composed of sort, gather and arithmetic, which supply their gradients.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/quantile.h"
 
 #include "aten/engine/named_errors.h"

@@ -1,4 +1,6 @@
 // Membership tests and the distinct slices of a tensor: isin, unique_dim, unique_consecutive.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/promotion.h"
 #include "aten/ops/_unique_rows.h"
 #include "aten/ops/clamp.h"

@@ -1,4 +1,6 @@
 // Shape rules of sorting, selection and search.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/sorting/shape.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // Shape rules of operators that order the elements along a dimension, or search in such an order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

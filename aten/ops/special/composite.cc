@@ -1,5 +1,7 @@
 // Special functions composed of other operators, and the aliases in the module `special` of
 // operators of the main module.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <numbers>
 

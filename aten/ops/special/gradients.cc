@@ -1,5 +1,7 @@
 // Derivatives of special functions. A zero divisor is replaced before the division, because a NaN
 // that the value discards would still reach the derivative.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/special/gradients.h"
 
 #include <cmath>

@@ -1,5 +1,7 @@
 // Helpers for formulas of special functions: derivatives that are a quotient with a limit at zero.
 // They are composed of operators, so they can be differentiated again.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

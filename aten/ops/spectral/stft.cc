@@ -2,6 +2,8 @@
 //
 // Frames are a view of the signal with one more dimension. istft adds them up where they overlap
 // and divides by the sum of the windows.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/stft.h"
 #include "aten/engine/named_errors.h"
 #include "aten/ops/_fft_c2c.h"

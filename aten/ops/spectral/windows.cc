@@ -2,6 +2,8 @@
 //
 // A periodic window is the symmetric window of one more point, without its last point. All are
 // computed in double precision.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "aten/ops/abs.h"

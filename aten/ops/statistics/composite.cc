@@ -1,4 +1,6 @@
 // Forms of var and std, softmax's conversions, norms, logsumexp and diff.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
 

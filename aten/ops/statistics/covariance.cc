@@ -1,4 +1,6 @@
 // cov and corrcoef: the covariance and correlation of a matrix's rows over its columns.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/all.h"
 #include "aten/ops/clamp.h"
 #include "aten/ops/complex.h"

@@ -1,5 +1,7 @@
 // Numerical integration and differentiation: trapezoid, cumulative_trapezoid,
 // gradient.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "aten/ops/add.h"

@@ -1,4 +1,6 @@
 // renorm and dist: norms of the slices of a tensor, and of a difference.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/renamed_errors.h"
 #include "aten/ops/add.h"
 #include "aten/ops/dist.h"

@@ -1,4 +1,6 @@
 // Derivatives of scans, softmax, variances, norms and logsumexp.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/statistics/gradients.h"
 
 #include <limits>

@@ -1,5 +1,7 @@
 // Derivatives of scans, softmax, variances, norms and logsumexp. Each formula is composed of
 // operators, so it can be differentiated again.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,6 @@
 // histogram and related operators: edges of bins, counts between them, and densities.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/histogram.h"
 
 #include <limits>

@@ -1,4 +1,6 @@
 // The bin of an element in histogram kernels, and the inputs that they refuse, on every device.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,6 @@
 // The assumptions of kernels about equal bins.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/statistics/histogram_bins.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,6 @@
 // Shape rule of var and std.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/statistics/shape.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // Shape rules of histograms.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/statistics/shape_histogram.h"
 
 #include <cmath>

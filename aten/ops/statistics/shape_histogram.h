@@ -1,4 +1,6 @@
 // Shape rules of histograms.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

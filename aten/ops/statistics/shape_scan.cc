@@ -1,4 +1,6 @@
 // Shape rule of scans.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/statistics/shape_scan.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // Shape rule of scans: cumsum, cumprod.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

@@ -1,4 +1,6 @@
 // Shape rules of softmax and log_softmax.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/statistics/shape_softmax.h"
 
 namespace treadle::shape {

@@ -1,4 +1,6 @@
 // Shape rules of softmax and log_softmax and of their derivatives.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/structured.h"

@@ -1,4 +1,6 @@
 // Gradients of views: the gradient of a view returns to its position, and the rest is zero.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
 

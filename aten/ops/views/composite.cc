@@ -1,5 +1,7 @@
 // The views that other views are composed of: new sizes and strides over the memory of a tensor, on
 // any device.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
 

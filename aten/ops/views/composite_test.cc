@@ -1,4 +1,6 @@
 // Geometry of views: the memory that they share, and the arguments that they refuse.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <gtest/gtest.h>
 

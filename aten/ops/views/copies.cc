@@ -1,5 +1,7 @@
 // Views as copies: the elements of a view in memory of their own. They serve programs that must not
 // alias.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/renamed_errors.h"
 #include "aten/engine/structured.h"
 #include "aten/ops/alias.h"

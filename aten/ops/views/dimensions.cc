@@ -1,5 +1,7 @@
 // Views with a minimum number of dimensions, views of pieces along a fixed dimension, and views
 // whose position is given by tensors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/renamed_errors.h"
 #include "aten/ops/atleast_1d.h"
 #include "aten/ops/atleast_2d.h"

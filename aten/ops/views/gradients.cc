@@ -1,4 +1,6 @@
 // Sums, conversions and permutations that restore the shape and dtype of a gradient's tensor.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/views/gradients.h"
 
 #include "aten/ops/permute.h"

@@ -1,4 +1,6 @@
 // Helpers for formulas that undo broadcasting and conversions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "autograd/graph/node.h"

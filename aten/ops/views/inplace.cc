@@ -2,6 +2,8 @@
 //
 // The change counts as a change of values, because a tensor that was saved for backward is no
 // longer the same. Tensors with a history come through autograd/geometry_in_place.cc.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include "aten/engine/named_errors.h"
 #include "aten/engine/renamed_errors.h"

@@ -1,4 +1,6 @@
 // Views composed of other views: aliases, several steps in one, and shapes given by another tensor.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
 #include <vector>

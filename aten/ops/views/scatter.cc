@@ -1,4 +1,6 @@
 // Copies of a tensor in which the part under a view is replaced; and writes of diagonals.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "aten/engine/overlap.h"

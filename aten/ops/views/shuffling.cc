@@ -1,5 +1,7 @@
 // Operators that move elements between the channels and the plane: pixel_shuffle, its inverse,
 // channel_shuffle.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/channel_shuffle.h"
 #include "aten/ops/permute.h"
 #include "aten/ops/pixel_shuffle.h"

@@ -1,4 +1,6 @@
 // Operators that cut a tensor into several views along one dimension.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
 #include <vector>

@@ -4,6 +4,8 @@
 //   g.slice(1, {0, 3, 2});       // x[:, ::2], shape (4, 3)
 //   g.select(0, 3);              // x[3, ::2], shape (3,)
 //   g.over(x);                   // the view
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -1,4 +1,6 @@
 // Overloads are kept by the name of their C++ function.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/derivatives/callables.h"
 
 #include <nlohmann/json.hpp>

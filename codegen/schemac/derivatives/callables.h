@@ -1,6 +1,8 @@
 // What a formula may call: operators, and the helpers that autograd/formulas.yaml declares.
 //
 //   callables.find("sum_to")->at(0).schema.arguments[1].type    // int[]
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

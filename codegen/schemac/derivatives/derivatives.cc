@@ -1,4 +1,6 @@
 // An entry's keys are its operator's differentiable arguments, so each is looked up in the schema.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/derivatives/derivatives.h"
 
 #include <algorithm>

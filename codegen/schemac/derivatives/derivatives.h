@@ -3,6 +3,8 @@
 //   - name: mul.Tensor(Tensor self, Tensor other) -> Tensor
 //     self: grad * other
 //     other: grad * self
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "codegen/schemac/derivatives/callables.h"

@@ -1,4 +1,6 @@
 // Each helper by itself; then no two may be the same function of C++.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/derivatives/helpers.h"
 
 #include <algorithm>

@@ -6,6 +6,8 @@
 //     linear: grad_h + grad_c            # in the two together
 //   - func: mm_laid_out(Tensor a, Tensor b, int[] strides) -> Tensor
 //     linear: [a, b]                     # in each while the other is held
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,4 +1,6 @@
 // A walk that looks at methods before the objects they are called on.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/derivatives/saves.h"
 
 #include <algorithm>

@@ -2,6 +2,8 @@
 //
 //   grad * other              saves other
 //   sum_to(grad, self.sizes())  saves the sizes of self, not self
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

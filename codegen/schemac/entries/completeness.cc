@@ -1,4 +1,6 @@
 // Collects what each part of an entry limits, and reports the arguments that are left.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/entries/completeness.h"
 
 #include <algorithm>

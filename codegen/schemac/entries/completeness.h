@@ -4,6 +4,8 @@
 //   - func: topk(Tensor self, int k, int dim=-1) -> (Tensor values, Tensor indices)
 //     shape: topk(self, k, dim)       limits self, k and dim
 //     dtypes: {CPU: real}
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "codegen/schemac/diagnostics.h"

@@ -1,4 +1,6 @@
 // One function per key; a table says which.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/entries/entry.h"
 
 #include <algorithm>

@@ -5,6 +5,8 @@
 //     variants: function, method
 //     forms: functional, inplace, out
 //     pointwise: self + alpha * other
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>

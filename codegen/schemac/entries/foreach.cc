@@ -1,4 +1,6 @@
 // One request at a time: its arguments, then its schema, then the entry around that.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/entries/foreach.h"
 
 #include <algorithm>

@@ -13,6 +13,8 @@
 // argument, which is one tensor for all, or one that holds a number for each; under `ScalarList`
 // all tensors and the last number; under any other all tensors. Arguments that have other names, or
 // stand by position, are written behind a name: {_foreach_add.Scalar: [self, other=scalar]}.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>

@@ -1,4 +1,6 @@
 // Schema -> schema, one function for each form.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/entries/forms.h"
 
 #include <algorithm>

@@ -4,6 +4,8 @@
 //   functional  add.Tensor(Tensor self, Tensor other) -> Tensor
 //   inplace     add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
 //   out         add.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

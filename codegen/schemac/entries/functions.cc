@@ -1,5 +1,7 @@
 // Entries one by one, then the rule that spans them: every operator, and every form of it, has a
 // name of its own.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/entries/functions.h"
 
 #include <map>

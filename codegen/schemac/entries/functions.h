@@ -1,4 +1,6 @@
 // Reads native_functions.yaml into the model.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "codegen/schemac/diagnostics.h"

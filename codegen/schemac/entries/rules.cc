@@ -1,4 +1,6 @@
 // Each function is one rule or one default.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/entries/rules.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // The rules between the keys of an entry, and what follows from them: the operator's kind, its
 // forms, its defaults.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "codegen/schemac/diagnostics.h"

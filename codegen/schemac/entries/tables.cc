@@ -1,4 +1,6 @@
 // The tables behind tables.h. A new tag, key or dtype is one word here.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/entries/tables.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // The words that entries may use: keys, tags, dtypes and their classes, ways of type promotion.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

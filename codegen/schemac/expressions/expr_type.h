@@ -2,6 +2,8 @@
 //
 //   ExprType::of("int[]").text()            // "int[]"
 //   fits(ExprType::of("int"), parse_type("Scalar"))   // Fit::Converted
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,4 +1,6 @@
 // Walks over expression trees; each function reports all it finds.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/expressions/resolve.h"
 
 #include <algorithm>

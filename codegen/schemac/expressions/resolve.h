@@ -1,4 +1,6 @@
 // Checks the names and the kind of expressions against the operator they belong to.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,5 +1,7 @@
 // The table of scalar functions. A new one is a line here and its definition beside the other
 // kernels' functions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/expressions/scalar_functions.h"
 
 #include <vector>

@@ -1,5 +1,7 @@
 // The functions of one element that `pointwise` and `reduce` expressions may call, and how many
 // arguments each takes.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <span>

@@ -1,4 +1,6 @@
 // One walk from the leaves up.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/expressions/types.h"
 
 #include <algorithm>

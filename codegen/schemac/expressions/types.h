@@ -7,6 +7,8 @@
 //     sum_to(...)    Tensor   the helper sum_to(Tensor grad, int[] sizes) -> Tensor
 //
 // Each function fills in `typing` of the expression it is given.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>

@@ -1,5 +1,7 @@
 // A backend in a page: tensors live in host memory of its own, generated kernels are interpreted,
 // five operators have kernels, and Treadle does the rest. Copy it and replace a piece at a time.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <treadle/evaluate.hpp>
 #include <treadle/plugin.hpp>
 

@@ -1,8 +1,11 @@
 """Builds the backend's shared library into the package, with the installed Treadle's headers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import os
 
 from setuptools import Extension, setup
+
 from treadle.utils.cpp_extension import include_paths
 
 # The device's name is part of the library: TREADLE_MINIMAL_NAME=other pip wheel ... makes a copy

@@ -1,9 +1,12 @@
 """Builds the backend's shared library into the package, with the headers of the installed Treadle
 and the OpenCL headers and loader of the machine."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from pathlib import Path
 
 from setuptools import Extension, setup
+
 from treadle.utils.cpp_extension import include_paths
 
 here = Path(__file__).parent

@@ -3,6 +3,8 @@
 // Made of Treadle's operators, so that it runs on every device; what it adds is that the logits
 // (N, classes), by far the largest tensor of such a model, are never there as a whole, neither in
 // the forward nor in the backward pass.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "extra_ops/ops/linear_cross_entropy.h"
 #include "aten/functions.h"
 #include "extra_ops/ops/linear_cross_entropy_backward.h"

@@ -1,4 +1,6 @@
 // rotary: pairs of features turned by the angles of their positions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "extra_ops/ops/rotary.h"
 
 #include "aten/engine/structured.h"

@@ -3,6 +3,8 @@
 // Backward runs the recurrence again and keeps its states, then goes through the steps from the
 // last to the first. Sums over channels and over the batch are made of parts that do not depend on
 // the number of threads.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cmath>
 #include <vector>

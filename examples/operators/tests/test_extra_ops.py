@@ -2,16 +2,18 @@
 on the meta device, and with arguments that do not fit.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator, Optional
 
+import extra_ops
 import numpy as np
 import pytest
+
 import treadle
 from treadle_testing import Maker, OperatorTests, Sample, samples
-
-import extra_ops
 
 
 class TestExtraOps(OperatorTests):

@@ -1,5 +1,7 @@
 // Calls that __torch_function__ takes over: the function that it receives, and the arguments in the
 // program's form.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <map>
 
 #include "python_bindings/csrc/arguments/arg_parser.h"

@@ -1,4 +1,6 @@
 // Matches a call's arguments with signatures, and writes the message when none fits.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/arguments/arg_parser.h"
 
 #include <cstring>

@@ -13,6 +13,8 @@
 //
 // A call that __torch_function__ of an argument's class or of a mode takes over (overrides.h) has
 // its result before it reaches an operator. Every user of Call must check overridden().
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

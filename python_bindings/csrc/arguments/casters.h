@@ -1,4 +1,6 @@
 // pybind11's conversions of the library's small types. pybind11 binds only code that is not hot.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <pybind11/pybind11.h>

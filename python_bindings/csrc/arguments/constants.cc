@@ -1,5 +1,7 @@
 // The types dtype, layout and memory_format, and their objects under the names of the API (float32,
 // strided, ...).
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/arguments/constants.h"
 #include "python_bindings/csrc/package_name.h"
 

@@ -2,6 +2,8 @@
 //
 // Each dtype, layout and memory format is one object for the life of the process, so `x.dtype is
 // treadle.float32` holds.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -1,4 +1,6 @@
 // The conversions of convert.h.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/arguments/convert.h"
 
 #include "aten/engine/backends/device_copy.h"

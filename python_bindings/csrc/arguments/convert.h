@@ -3,6 +3,8 @@
 //
 // An int is an int, a NumPy integer or any object with __index__, but not a bool and never a float.
 // NaN in place of a size is a TypeError. `op` names the function in messages.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

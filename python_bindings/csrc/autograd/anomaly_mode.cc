@@ -1,5 +1,7 @@
 // Anomaly mode for Python. A node's metadata holds its stack, and a backward that fails warns with
 // it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/anomaly.h"
 
 #include "python_bindings/csrc/arguments/arg_parser.h"

@@ -1,5 +1,7 @@
 // The thread's settings of autocast: for each device, whether it is enabled and its 16-bit dtype;
 // the cache of cast weights; the nesting depth of contexts.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/autocast.h"
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,6 @@
 // The members of Tensor for autograd: grad, grad_fn, requires_grad, backward(), hooks, data.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <mutex>
 
 #include "autograd/alias.h"

@@ -1,4 +1,6 @@
 // The engine's entry points for treadle.autograd: backward() and grad() over lists of tensors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/engine.h"
 #include "python_bindings/csrc/arguments/arg_parser.h"
 #include "python_bindings/csrc/autograd/node_object.h"

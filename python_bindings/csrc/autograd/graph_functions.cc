@@ -1,5 +1,7 @@
 // The functions behind treadle.autograd.graph: hooks on saved tensors, edges of the graph,
 // versions, and the traversal from edges to edges.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <optional>
 #include <unordered_set>
 

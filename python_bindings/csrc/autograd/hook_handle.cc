@@ -1,4 +1,6 @@
 // The Python type of handles that remove hooks, and Python functions as hooks of tensors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/engine.h"
 #include "autograd/meta.h"
 #include "python_bindings/csrc/autograd/node_object.h"

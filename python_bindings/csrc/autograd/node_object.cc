@@ -1,6 +1,8 @@
 // The Python type Node, the type of `grad_fn`, and a subtype for each kind of node: MulBackward0.
 //
 // A node has one object for as long as Python holds it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/autograd/node_object.h"
 
 #include <map>

@@ -1,4 +1,6 @@
 // Python's view of autograd: nodes of the graph, and handles that remove hooks.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>

@@ -1,4 +1,6 @@
 // The saved values of a node as attributes of its object: grad_fn._saved_self.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "autograd/saved_visitor.h"

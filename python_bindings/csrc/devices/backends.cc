@@ -1,6 +1,8 @@
 // The functions beneath the modules of outside devices: plug-ins, their devices, streams, events
 // and counts. They are plain functions that take the device's name. treadle/backends gives them
 // their public form.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

@@ -1,4 +1,6 @@
 // Common parts of the bindings of outside devices.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

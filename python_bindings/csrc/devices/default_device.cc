@@ -1,4 +1,6 @@
 // See default_device.h.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/devices/default_device.h"
 
 namespace treadle::python {

@@ -1,5 +1,7 @@
 // The functions beneath graphs of outside devices (treadle/cuda/graphs.py): captures of streams and
 // their replay. A graph is an address that the backend returned; the Python object owns it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/device/graphs.h"
 
 #include <pybind11/pybind11.h>

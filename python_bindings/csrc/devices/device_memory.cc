@@ -1,5 +1,7 @@
 // The functions beneath the memory functions of outside devices (treadle/_device/memory.py):
 // numbers, snapshots, limits, and the streams that use a tensor.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

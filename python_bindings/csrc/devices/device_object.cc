@@ -1,4 +1,6 @@
 // The type device: device("cpu"), device("cuda", 1), device("cuda:1").
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 #include <optional>
 

@@ -1,4 +1,6 @@
 // The work of outside devices while a profiler ran, for treadle.profiler.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "core/device/device_trace.h"
 
 #include <pybind11/pybind11.h>

@@ -1,5 +1,7 @@
 // The Python type Generator: a stream of random numbers with a seed and a position that can be
 // saved and restored.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 #include <random>
 

@@ -1,5 +1,7 @@
 // A call on Layer::Dispatch: the choice of a handler, its arguments, and the conversion of its
 // result.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "aten/ops/detach.h"

@@ -1,5 +1,7 @@
 // The modes over operators that are open on a thread, and the functions by which a program reads
 // and changes them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/dispatch/dispatch_modes.h"
 
 #include <pybind11/pybind11.h>

@@ -6,6 +6,8 @@
 // innermost mode handles a call first, and is not open while it does. Its own calls go to the next
 // mode, then to the classes of the tensors, subclasses before their bases, then to the kernel. A
 // handler is below autograd and autocast, so its computations are not recorded.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>

@@ -1,6 +1,8 @@
 // Custom functions: operators whose forward and backward are written in Python.
 //
 // Each call makes one node. It owns `ctx` and the saved values.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/dispatch/function_object.h"
 
 #include <structmember.h>

@@ -1,5 +1,7 @@
 // Common parts of custom functions and custom operators: `ctx`, and the node that passes it to
 // backward. The node owns `ctx`. `ctx` does not own the node, so there is no reference cycle.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "autograd/custom_function.h"

@@ -1,5 +1,7 @@
 // The dispatcher's facts for `explain`: those of an operator, its layers, and the kernel of each
 // cell with its source location.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

@@ -3,6 +3,8 @@
 //
 // In all other respects it is the function: name, text, signature, pickling by name, binding as a
 // method.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/python.h"
 
 #include <structmember.h>

@@ -1,4 +1,6 @@
 // The overrides of a call, their order, and the behaviour of Tensor's own.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/dispatch/overrides.h"
 
 #include <pybind11/pybind11.h>

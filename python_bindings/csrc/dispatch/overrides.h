@@ -4,6 +4,8 @@
 //
 // An exact Tensor outside of any mode costs a comparison and a read of a thread-local variable. A
 // class whose `__torch_function__` is `disabled` (Parameter) counts as a class without one.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>

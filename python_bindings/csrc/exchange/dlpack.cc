@@ -1,5 +1,7 @@
 // DLPack capsules. A consumer that takes the contents renames the capsule. A capsule that no
 // consumer took frees its contents itself.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/exchange/dlpack.h"
 
 #include <memory>

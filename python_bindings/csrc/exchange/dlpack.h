@@ -1,6 +1,8 @@
 // DLPack: the exchange of tensors with other libraries in one process, without copying.
 //
 // The structures are those of DLPack's published binary interface, version 1.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

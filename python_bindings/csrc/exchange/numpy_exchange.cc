@@ -1,6 +1,8 @@
 // Exchange by the buffer protocol, so that NumPy is not needed to build or load the extension. A
 // tensor made from an array holds the buffer, and so the array, until its storage dies. An ndarray
 // made from a tensor holds an UntypedStorage, which pins the memory.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/exchange/numpy_exchange.h"
 
 #include <array>

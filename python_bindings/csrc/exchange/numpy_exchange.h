@@ -1,5 +1,7 @@
 // NumPy arrays and buffers as tensors, and back, without copying. Both sides see each other's
 // writes.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,4 +1,6 @@
 // The path from a Python call to the kernel of an operator without a generated binding.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/library/defined_operator.h"
 
 #include <algorithm>

@@ -4,6 +4,8 @@
 //
 // A call whose kernel is a Python function, with no layer in between, passes its argument objects
 // on without boxing.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

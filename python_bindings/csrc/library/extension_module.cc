@@ -1,4 +1,6 @@
 // The library's operators have registered themselves by now, because the library is loaded.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/library/extension_module.h"
 
 #include <map>

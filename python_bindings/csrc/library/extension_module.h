@@ -1,5 +1,7 @@
 // The function that the generated extension module of an outside operator library calls when Python
 // imports it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <iterator>

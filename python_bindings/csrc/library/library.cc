@@ -1,5 +1,7 @@
 // The dispatcher's functions for treadle.library and treadle.ops: defining operators, registering
 // Python functions as their kernels, and the facts of a schema.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

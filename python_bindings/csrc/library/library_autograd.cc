@@ -1,5 +1,7 @@
 // The derivatives of operators that were defined at run time: a formula in Python, or a warning
 // where it is missing.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "autograd/graph/visit.h"
 #include "autograd/record.h"
 #include "python_bindings/csrc/dispatch/function_object.h"

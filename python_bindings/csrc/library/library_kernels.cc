@@ -1,5 +1,7 @@
 // Python kernels of generated operators, for a backend's device. The forms of an entry share a
 // table of kernels. So the table holds one boxed kernel, which looks for the Python function.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <map>
 
 #include "aten/ops/copy_.h"

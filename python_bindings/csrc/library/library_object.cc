@@ -1,6 +1,8 @@
 // The Python types behind treadle.ops: an operator with its full name, and a name with overloads.
 // The package's classes (OpOverload, CustomOpDef, ...) derive from them, so that a call goes
 // straight to C++.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/library/defined_operator.h"
 
 #include <structmember.h>

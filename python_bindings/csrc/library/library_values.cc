@@ -1,4 +1,6 @@
 // The conversions of library_values.h: one switch over the types for each conversion.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/library/library_values.h"
 
 #include <limits>

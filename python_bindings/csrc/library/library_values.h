@@ -1,5 +1,7 @@
 // Conversions between Python and boxed calls, by the types of a schema that is known only at run
 // time.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/dispatch/value.h"

@@ -1,5 +1,7 @@
 // tensor([[1, 2], [3, 4]]): finds the shape and dtype from the nested lists first, then writes the
 // numbers.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/tensors/construct.h"
 
 #include "aten/engine/resolve.h"

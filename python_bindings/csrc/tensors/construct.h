@@ -1,4 +1,6 @@
 // Tensors from Python data: numbers, nested lists, NumPy arrays and scalars, other tensors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -1,5 +1,7 @@
 // The functions that make tensors from Python data, tensor(), as_tensor(), from_numpy() and so on,
 // and the class's own constructor: Tensor(2, 3), Tensor([1, 2]).
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/view_shapes.h"
 #include "autograd/alias.h"
 #include "autograd/meta.h"

@@ -3,6 +3,8 @@
 // An index is read from left to right. Ints, slices, None and Ellipsis make a view. Tensors, masks
 // and lists are noted with their dimension of that view, and applied together at the end, as in
 // NumPy. The view is made at once, or step by step where a layer must see the operators.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "aten/ops/copy_.h"

@@ -1,4 +1,6 @@
 // Rows of a method table for functions that take keywords.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "python_bindings/csrc/python.h"

@@ -1,4 +1,6 @@
 // The type Size: a tuple of ints that can count the elements of its shape.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/arguments/constants.h"
 #include "python_bindings/csrc/arguments/convert.h"
 #include "python_bindings/csrc/package_name.h"

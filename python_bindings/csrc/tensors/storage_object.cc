@@ -1,5 +1,7 @@
 // UntypedStorage. It keeps its storage alive, and its bytes in place, as long as a view of it
 // exists (an ndarray, a memoryview).
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/tensors/storage_object.h"
 #include "core/tensor/alignment.h"
 

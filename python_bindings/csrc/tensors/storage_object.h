@@ -1,5 +1,7 @@
 // The Python type UntypedStorage: the bytes that tensors share, readable and writable through the
 // buffer protocol.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/storage.h"

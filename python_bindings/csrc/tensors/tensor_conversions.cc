@@ -1,5 +1,7 @@
 // Methods that give a tensor's values in another form: to(), float(), item(), tolist(), numpy(),
 // DLPack.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 
 #include "aten/engine/named_errors.h"

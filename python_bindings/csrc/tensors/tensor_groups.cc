@@ -1,4 +1,6 @@
 // Lists of parallel tensors, grouped by device and dtype.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <pybind11/pybind11.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // Methods that describe a tensor: size(), stride(), is_contiguous(). Copying, pickling and
 // formatting are written in Python.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/arguments/arg_parser.h"
 #include "python_bindings/csrc/dispatch/overrides.h"
 #include "python_bindings/csrc/tensors/methods.h"

@@ -3,6 +3,8 @@
 // Each symbol of the language names an operator. The call itself is that operator's generated
 // binding. An operand that is neither a tensor, a number nor a NumPy array gives NotImplemented, so
 // that Python can try the other operand.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 
 #include "python_bindings/csrc/binding.h"

@@ -9,6 +9,8 @@
 // wrap() and unwrap() reverse that. If the tensor dies first, it drops the object with it. But the
 // dying thread first waits for the interpreter lock, and meanwhile a weak reference may have
 // brought the object back. Then the object owns its tensor again, and both live on.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/tensors/tensor_object.h"
 
 #include <structmember.h>

@@ -5,6 +5,8 @@
 // One tensor is one object as long as either side holds it. A plain object that Python drops is
 // made anew at its next use. An object with attributes, weak references or a class of its own is
 // kept alive by the tensor (Note [Who owns whom] in tensor_object.cc).
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>

@@ -1,4 +1,6 @@
 // Attributes of Tensor that describe it: shape, dtype, device, T, real, ...
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <string_view>
 
 #include "aten/ops/complex.h"

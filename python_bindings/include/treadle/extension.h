@@ -11,6 +11,8 @@
 // Scalar, ScalarType, Device, std::string, and std::optional, std::vector and std::tuple (a result
 // only) of those. Arguments are given by position. What does not fit is a TypeError that names the
 // function and the argument; a C++ exception becomes the Python one of its kind.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>

@@ -5,6 +5,8 @@ import hook (workers that are spawned, and `subprocess`). The first `import torc
 here and installs it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 import sys
 from pathlib import Path
 

@@ -3,6 +3,8 @@
 treadle.compile(net), treadle.jit.script(net)      # each warns, the first of them only
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

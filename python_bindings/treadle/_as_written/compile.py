@@ -1,6 +1,8 @@
 """treadle.compile: takes what PyTorch's takes, and runs the program as it is written, or by what
 a function given as backend makes of its graph."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Union

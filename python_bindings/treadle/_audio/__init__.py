@@ -6,6 +6,8 @@
 They compute on the CPU. What has no version for a device is done by torchaudio's own Python there.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import treadle

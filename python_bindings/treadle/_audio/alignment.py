@@ -1,10 +1,13 @@
 """The likeliest way of labels through time, where blanks may stand between them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Tuple
 
 import numpy as np
+
 import treadle
 from treadle import Tensor
 

@@ -1,6 +1,8 @@
 """Filters whose every output depends on outputs before it. They write into the memory they are
 given, sample after sample, for all channels at once."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Tuple

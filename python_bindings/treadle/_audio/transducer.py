@@ -1,6 +1,8 @@
 """The loss of a transducer: how unlikely its labels are, over all ways through the grid of frames
 and labels."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Tuple

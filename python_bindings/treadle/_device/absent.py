@@ -11,6 +11,8 @@ What a program may as well do without a device, such as seeding its generator or
 does nothing.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional

@@ -7,6 +7,8 @@ Example:
         x = treadle.zeros(2)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

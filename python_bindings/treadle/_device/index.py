@@ -1,5 +1,7 @@
 """Which device of a kind is meant, where a program gives a number, a name, a device or nothing."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -8,6 +8,8 @@ A name that the package has already keeps its meaning: of a device called "sum" 
 `treadle.get_device_module("sum")`, and no method.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import sys

@@ -5,6 +5,8 @@ A device gives memory in segments, which are cut into blocks for tensors. A bloc
 kept, and serves a later tensor on the same stream.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -137,8 +139,7 @@ class MemoryFunctions:
         backend does not know how much memory the device has."""
         if not isinstance(fraction, float):
             raise TypeError(
-                "set_per_process_memory_fraction: expected a float, got "
-                f"{type(fraction).__name__}"
+                f"set_per_process_memory_fraction: expected a float, got {type(fraction).__name__}"
             )
         _C._backend_set_memory_fraction(self._name, index_of(self._name, device), fraction)
 

@@ -10,6 +10,8 @@ Where a function takes a device it takes a number, a name, a treadle.device, or 
 one; RuntimeError for one that is not there, ValueError for one of another kind.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib.machinery

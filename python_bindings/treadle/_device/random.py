@@ -1,5 +1,7 @@
 """The random numbers of devices from outside: each device has a generator of its own."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import random

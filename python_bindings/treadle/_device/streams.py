@@ -13,6 +13,8 @@
 streams has the default one only; there, work is done in the order it is asked for.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import threading

@@ -4,6 +4,8 @@ a backend makes of their graph.
 See treadle.compile and treadle.compiler.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import sys

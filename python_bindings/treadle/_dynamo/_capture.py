@@ -6,6 +6,8 @@ alone: those of the arguments, and parameters and other tensors that the program
 other shapes or values is recorded anew, up to config.recompile_limit times.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import weakref
@@ -173,8 +175,14 @@ def _paths_of(root: Optional[nn.Module]) -> Dict[int, str]:
 def _kind_of(value: Any) -> Any:
     """What of an argument a graph depends on."""
     if isinstance(value, treadle.Tensor):
-        return (type(value), tuple(value.shape), value.dtype, str(value.device), value.stride(),
-                value.requires_grad)
+        return (
+            type(value),
+            tuple(value.shape),
+            value.dtype,
+            str(value.device),
+            value.stride(),
+            value.requires_grad,
+        )
     try:
         hash(value)
     except TypeError:

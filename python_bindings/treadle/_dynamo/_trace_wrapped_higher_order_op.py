@@ -1,5 +1,7 @@
 """What makes indexing by mapped numbers possible where vmap traces; here it always is."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,6 +1,8 @@
 """The names by which treadle.compile knows compilers: of those that a program registered, the
 function is given the graph; the others run programs as written."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple

@@ -5,6 +5,8 @@ Example:
     treadle._dynamo.config.suppress_errors = True
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

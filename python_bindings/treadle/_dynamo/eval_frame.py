@@ -4,6 +4,8 @@ The wrapper of a module holds it as `_orig_mod`, so that the keys of its state_d
 checkpoints of compiled modules have.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

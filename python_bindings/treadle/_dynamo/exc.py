@@ -1,5 +1,7 @@
 """The errors of treadle.compile."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable

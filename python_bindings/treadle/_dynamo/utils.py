@@ -1,5 +1,7 @@
 """Questions that programs ask of the compiler before they use it."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from contextlib import contextmanager

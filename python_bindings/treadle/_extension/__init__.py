@@ -6,6 +6,8 @@
 The functions that many programs ask for are here; a module below `torch._C` is a file.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import sys
@@ -51,7 +53,6 @@ __all__ = [
     "_log_api_usage_metadata",
     "_log_api_usage_once",
 ]
-
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,8 @@ what they found. There is no such compiler here: each keeps what it was given.
     before = treadle._C._jit_set_profiling_executor(False)      # True
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Callable, Dict

@@ -4,6 +4,8 @@ Kernels are chosen by device here, so that a set of keys chooses nothing, but fo
 thread leaves out: `_ExcludeDispatchKeyGuard` of an Autocast or Autograd key skips that layer.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """Functions of `torch._C._nn` that are no operators."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple

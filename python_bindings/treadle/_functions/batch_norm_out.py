@@ -4,6 +4,8 @@ updated last, when nothing can be refused any more.
     treadle.native_batch_norm(x, None, None, mean, var, True, 0.1, 1e-5, out=(y, batch_mean, rstd))
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Tuple

@@ -1,5 +1,7 @@
 """Checks that programs make of what they are given: `treadle._check(n > 0, lambda: f"{n=}")`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional, Type, Union

@@ -6,6 +6,8 @@ Example:
     einsum(a, [0, 1], b, [1, 2], [0, 2])
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator
@@ -60,9 +62,7 @@ def einsum(*args: Any) -> Tensor:
     return _C.einsum(terms, list(args[0 : len(args) // 2 * 2 : 2]))
 
 
-def tensordot(
-    a: Tensor, b: Tensor, dims: Any = 2, out: Optional[Tensor] = None
-) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Optional[Tensor] = None) -> Tensor:
     """Sums over pairs of dimensions: the last of `a` and the first of `b`, as many as `dims` says,
     or those of two lists.
     """
@@ -108,9 +108,7 @@ def cdist(
 ) -> Tensor:
     """The `p`-norm of the difference of each row of `x1` from each row of `x2`."""
     if compute_mode not in _MODES:
-        raise ValueError(
-            f"cdist: expected compute_mode in {tuple(_MODES)}, got {compute_mode!r}"
-        )
+        raise ValueError(f"cdist: expected compute_mode in {tuple(_MODES)}, got {compute_mode!r}")
     return _C.cdist(x1, x2, p, _MODES[compute_mode])
 
 
@@ -134,9 +132,7 @@ def lu(
 def _range_of(A: Tensor, q: int, niter: int, M: Optional[Tensor]) -> Tensor:
     """Orthonormal columns that span nearly what the q largest singular vectors of A - M do."""
     difference = A if M is None else A - M
-    R = _C.randn(
-        (*A.shape[:-2], A.shape[-1], q), dtype=A.dtype, device=A.device
-    )
+    R = _C.randn((*A.shape[:-2], A.shape[-1], q), dtype=A.dtype, device=A.device)
     Q = _C._linalg.linalg_qr(difference @ R)[0]
     for _ in range(niter):
         Q = _C._linalg.linalg_qr(difference.mH @ Q)[0]

@@ -6,6 +6,8 @@ Example:
     treadle.eig(a)                            # raises: linalg.eig does it
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, NoReturn, Optional, Tuple
@@ -178,9 +180,7 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     return treadle.sparse_coo_tensor(rows[None], product[rows], product.shape)
 
 
-def sspaddmm(
-    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
-) -> Tensor:
+def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2) of sparse `input` and `mat1`, as a sparse matrix."""
     return (input.to_dense() * beta + treadle.sparse.mm(mat1, mat2) * alpha).to_sparse()
 

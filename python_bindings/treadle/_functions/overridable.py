@@ -4,6 +4,8 @@ __torch_function__ of their arguments (treadle.overrides).
     make_overridable(__name__, ["norm", "unique"])      # at the end of the module that has them
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import sys

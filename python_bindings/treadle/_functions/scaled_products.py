@@ -6,6 +6,8 @@ Example:
     treadle._int_mm(a, b)                                # a, b of int8; the product has int32
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional

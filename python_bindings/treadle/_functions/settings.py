@@ -5,6 +5,8 @@ the precision of their dtype. On every device an operator gives the same bits ea
 number of threads.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

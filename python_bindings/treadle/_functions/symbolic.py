@@ -1,5 +1,7 @@
 """Functions for sizes that may be symbols to a compiler; here they are numbers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -6,6 +6,8 @@ Example:
     broadcast_shapes((2, 1), (3,))    # Size([2, 3])
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

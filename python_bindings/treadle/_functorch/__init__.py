@@ -1,5 +1,7 @@
 """Names of transforms of functions that programs know from PyTorch's inside."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import _names

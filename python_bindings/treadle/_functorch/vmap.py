@@ -1,6 +1,8 @@
 """Names beside `vmap`: trees of arguments, and those of tensors with a hidden dimension, which are
 names only, as vmap computes each sample by itself."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -5,6 +5,8 @@ Example:
     associative_scan(lambda a, b: a * b, x, dim=0)      # cumprod
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, List

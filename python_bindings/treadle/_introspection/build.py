@@ -1,5 +1,7 @@
 """What a program asks of the build: torch.has_mkl and the like."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

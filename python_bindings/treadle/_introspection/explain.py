@@ -8,6 +8,8 @@ The facts come from the model that the library was generated from and from the d
 tables.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import difflib
@@ -132,9 +134,7 @@ def _entry_lines(entry: Operator) -> Iterable[str]:
     yield from _row(
         "dtypes", [f"{device}: {', '.join(d)}" for device, d in (entry["dtypes"] or {}).items()]
     )
-    yield from _row(
-        "forms", [f"{f['form']:<11}{_schema(entry, f)}" for f in entry["forms"]]
-    )
+    yield from _row("forms", [f"{f['form']:<11}{_schema(entry, f)}" for f in entry["forms"]])
     yield from _row("gradient", _gradient(entry))
     yield from _row("in Python", _python_forms(entry))
     for form in entry["forms"]:

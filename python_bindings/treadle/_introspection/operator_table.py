@@ -9,6 +9,8 @@ A row is what an entry declares: a call with a dtype of the row works, any other
 exception that names the row. The tests of the operators verify both.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json

@@ -4,6 +4,8 @@
 aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """Tags: what is known of an operator beside its schema."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

@@ -1,5 +1,7 @@
 """Derivatives and autocast rules that are registered from Python."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Tuple

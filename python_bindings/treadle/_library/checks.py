@@ -1,5 +1,7 @@
 """opcheck: whether an operator does what was said of it when it was registered."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union

@@ -1,5 +1,7 @@
 """custom_op: a Python function as an operator."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

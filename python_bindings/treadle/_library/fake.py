@@ -1,5 +1,7 @@
 """Kernels for meta tensors: what an operator's results look like, without their values."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextvars
@@ -17,9 +19,7 @@ class FakeImplCtx:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def new_dynamic_size(
-        self, *, min: int = 0, max: Optional[int] = None
-    ) -> NoReturn:  # noqa: A002
+    def new_dynamic_size(self, *, min: int = 0, max: Optional[int] = None) -> NoReturn:  # noqa: A002
         """RuntimeError: a size that depends on data is not known for meta tensors."""
         raise RuntimeError(
             f"{self._name}: expected sizes that depend on sizes only, as meta tensors have no "

@@ -1,5 +1,7 @@
 """The schema of a function from its annotations."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import collections.abc

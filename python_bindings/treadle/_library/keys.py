@@ -4,6 +4,8 @@ Treadle chooses a kernel by the device's name. The keys are read as what they me
 the device cpu, "CompositeImplicitAutograd" all devices.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import NamedTuple, Optional

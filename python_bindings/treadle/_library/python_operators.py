@@ -4,6 +4,8 @@ by name, as the keys of a table of their own.
     treadle.ops.aten._pin_memory.default      # defined here when it is first asked for
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple

@@ -3,6 +3,8 @@
 What was registered through a Library is taken back when the Library is no longer there.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -9,6 +9,8 @@ messages as in the text of dtypes and sizes:
     AttributeError: torch.nn.Foo does not exist in Treadle; see docs/coming-from-pytorch.md
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib

@@ -9,6 +9,8 @@ module that has one is asked for such a name after all else. Nothing of this is 
 program asks for a name that is not there.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum
@@ -152,7 +154,7 @@ def _target_of(path: str) -> Optional[str]:
     if not known:
         return None
     old = max(known, key=len)
-    new = f"{_targets[old]}{path[len(old):]}"
+    new = f"{_targets[old]}{path[len(old) :]}"
     return _target_of(new) or new
 
 

@@ -5,6 +5,8 @@ module and name, and the modules here are laid out otherwise.
 whatever module of this package it is written.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib

@@ -5,6 +5,8 @@ their names. A name that begins with a capital letter is a class, or an exceptio
 Error; others are functions. VALUES and ENUMERATIONS have those that are neither, by full path.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib
@@ -235,8 +237,7 @@ MISSING: Dict[str, Dict[str, str]] = {
     },
     "an optimizer's state is not spread over processes": {
         "distributed.optim": (
-            "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer "
-            "as_functional_optim"
+            "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer as_functional_optim"
         ),
     },
     "attention has one implementation": {

@@ -5,6 +5,8 @@ the package, so that `torch.nn is treadle.nn`, whichever name was imported first
 the package speaks of itself as torch: torch.float32, torch.Size([2, 3]), <class 'torch.Tensor'>.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib
@@ -24,6 +26,7 @@ from treadle._names import pytorch_paths
 ALIAS = "torch"
 # A folder with a torch.py that installs the hook, for processes that begin without it.
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_as_torch")
+
 
 def _is_below(name: str, package: str) -> bool:
     return name == package or name.startswith(package + ".")

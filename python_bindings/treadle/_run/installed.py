@@ -7,6 +7,8 @@ Every program, notebook and worker of the environment then finds treadle by `imp
 packages that require torch are content. `pip uninstall torch` removes it as well.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib.metadata

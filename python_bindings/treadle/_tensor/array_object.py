@@ -7,6 +7,8 @@
 counts the elements.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib
@@ -111,9 +113,7 @@ def _from_array(value: Any) -> Any:
     return _C.as_tensor(value)
 
 
-def _array_wrap(
-    self: Tensor, array: Any, context: Any = None, return_scalar: bool = False
-) -> Any:
+def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
     """What NumPy gives its result to, where it was called with a tensor."""
     return _from_array(array)
 

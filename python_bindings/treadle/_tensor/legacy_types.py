@@ -4,6 +4,8 @@ Each stands for a dtype on a device. It makes tensors as `treadle.Tensor` does, 
 data, and a tensor is an instance of it if it has that dtype and device.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, Optional, Tuple

@@ -2,6 +2,8 @@
 what needs a part that this library does not have, which says so.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -91,9 +93,7 @@ def set_(
     return _set(self, source.as_strided(size, strides, storage_offset))
 
 
-def _with_room(
-    source: Tensor, size: Sequence[int], strides: Sequence[int], offset: int
-) -> Tensor:
+def _with_room(source: Tensor, size: Sequence[int], strides: Sequence[int], offset: int) -> Tensor:
     """The tensor over its whole storage, which has grown if the geometry reaches beyond it."""
     valid = len(size) == len(strides) and min((offset, *size, *strides)) >= 0
     if not valid or 0 in size:

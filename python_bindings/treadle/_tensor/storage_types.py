@@ -1,5 +1,7 @@
 """How checkpoints name the element type of a storage."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import _C

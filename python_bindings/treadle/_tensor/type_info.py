@@ -4,6 +4,8 @@ treadle.finfo(treadle.float32).eps     # 1.1920928955078125e-07
 treadle.iinfo(treadle.int8).max        # 127
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional

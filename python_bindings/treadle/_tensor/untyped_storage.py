@@ -7,6 +7,8 @@ Example:
     storage.tolist()
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

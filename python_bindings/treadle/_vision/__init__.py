@@ -8,6 +8,8 @@ its own, which call `_roi_align_backward` and the like; those run the operator's
 The quantized ones are defined, as torchvision asks for them by name, and have no kernel.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict

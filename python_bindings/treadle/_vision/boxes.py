@@ -1,5 +1,7 @@
 """Boxes: which of them to keep, and how far rotated ones overlap."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import treadle

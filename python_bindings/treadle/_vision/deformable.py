@@ -1,5 +1,7 @@
 """Convolution whose kernel reads the input at places that are moved by offsets."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Tuple

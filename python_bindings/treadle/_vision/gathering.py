@@ -6,6 +6,8 @@ An image of shape (N, C, H, W) is a table of N * H * W rows with C numbers each,
 that are read for one point lie together.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple

@@ -6,6 +6,8 @@
 and alpha.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import io

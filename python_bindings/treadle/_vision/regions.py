@@ -4,6 +4,8 @@ A region is a row (image, x1, y1, x2, y2) of `rois`; its window of bins has `poo
 `pooled_width`. Where it is position sensitive (ps), each bin has channels of its own.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Callable, Tuple

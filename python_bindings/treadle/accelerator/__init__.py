@@ -4,6 +4,8 @@ names the one it means.
     device = treadle.accelerator.current_accelerator() or treadle.device("cpu")
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections import OrderedDict

@@ -1,5 +1,7 @@
 """Graphs of work on the device beside the CPU."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

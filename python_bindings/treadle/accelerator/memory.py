@@ -1,5 +1,7 @@
 """Memory of the device beside the CPU; nothing is taken where there is none."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle.accelerator import (

@@ -1,5 +1,7 @@
 """Seeds and states of the random numbers of the device beside the CPU."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable

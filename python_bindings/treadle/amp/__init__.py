@@ -11,6 +11,8 @@ Which operators do what is part of their entries in native_functions.yaml; the p
 says it, and docs/mixed-precision.md how it works.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle.amp.autocast_mode import (
     autocast,
     custom_bwd,

@@ -1,5 +1,7 @@
 """The warning of names that were there before `treadle.amp`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

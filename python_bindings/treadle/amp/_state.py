@@ -7,6 +7,8 @@ False
 Programs use the context `treadle.autocast`, which sets these and puts back what was there before.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional, Union

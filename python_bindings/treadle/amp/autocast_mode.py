@@ -7,6 +7,8 @@
 It holds for the thread that entered it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools
@@ -15,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, Literal, Optional
 
 import numpy as np
+
 import treadle
 from treadle import _C, Tensor
 from treadle.amp import _state

@@ -6,6 +6,8 @@ after many steps without that it is made larger. Only step() waits for the devic
 the optimiser is to do its own.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

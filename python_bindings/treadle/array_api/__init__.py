@@ -9,6 +9,8 @@ ones over the same operators. What they make out of nothing is an Array, a tenso
 are the standard's, and what is computed from one is, too.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib as _importlib

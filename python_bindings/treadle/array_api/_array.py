@@ -7,6 +7,8 @@ An Array is a Tensor, and takes the place of one everywhere. The operators of a 
 operand take part by its kind only, and floor_divide rounds at infinities, as PyTorch has it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable

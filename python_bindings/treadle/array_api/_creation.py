@@ -1,12 +1,14 @@
 """New arrays."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins
 from typing import Any, Optional, Tuple, Union
 
 import treadle
-from treadle import Tensor, _C
+from treadle import _C, Tensor
 from treadle.array_api._array import as_array
 from treadle.array_api._dtypes import Dtype, Number
 

@@ -5,6 +5,8 @@ that has dimensions, as a number does. `together` stands between the two: it giv
 a function one dtype before the operator sees them.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins
@@ -12,7 +14,7 @@ from functools import reduce
 from typing import Any, NamedTuple, Tuple, Union
 
 import treadle
-from treadle import Tensor, _C
+from treadle import _C, Tensor
 from treadle import dtype as Dtype
 
 Number = Union[builtins.bool, int, float, complex]
@@ -29,9 +31,7 @@ _KINDS = {
     "real floating": (_C.float32, _C.float64, _C.float16, _C.bfloat16),
     "complex floating": (_C.complex64, _C.complex128),
 }
-_KINDS["numeric"] = (
-    _KINDS["integral"] + _KINDS["real floating"] + _KINDS["complex floating"]
-)
+_KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"] + _KINDS["complex floating"]
 
 
 def isdtype(dtype: Dtype, kind: Kind) -> builtins.bool:
@@ -90,9 +90,7 @@ def together(name: str, *values: Array) -> Tuple[Tensor, ...]:
     )
 
 
-def astype(
-    x: Tensor, dtype: Dtype, /, *, copy: builtins.bool = True, device: Any = None
-) -> Tensor:
+def astype(x: Tensor, dtype: Dtype, /, *, copy: builtins.bool = True, device: Any = None) -> Tensor:
     """`x` with another dtype; itself, with copy=False, where nothing changes."""
     if x.dtype.is_complex and not (dtype.is_complex or dtype == _C.bool):
         raise TypeError(

@@ -1,5 +1,7 @@
 """What the namespace can do, as a program may ask: devices, dtypes, capabilities."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, Optional, Tuple

@@ -1,12 +1,14 @@
 """Shapes, order and places of elements: reshape to unstack, and take."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins
 from typing import List, Optional, Tuple, Union
 
 import treadle
-from treadle import Tensor, _C
+from treadle import _C, Tensor
 
 __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip",

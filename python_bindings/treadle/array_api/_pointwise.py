@@ -3,11 +3,13 @@
 Most are the operator of the same name under the standard's signature.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from treadle import Tensor, _C
+from treadle import _C, Tensor
 from treadle.array_api._dtypes import Array, together
 
 __all__ = [

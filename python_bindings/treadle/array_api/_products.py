@@ -1,11 +1,13 @@
 """Products of arrays as vectors and matrices, shared by the main namespace and `linalg`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Sequence, Tuple, Union
 
 import treadle
-from treadle import Tensor, _C
+from treadle import _C, Tensor
 from treadle.array_api._dtypes import together
 
 

@@ -3,13 +3,15 @@
 The operators take an empty list of dimensions for all of them; in the standard it is none of them.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins
 import math
 from typing import Callable, Optional, Tuple, Union
 
-from treadle import Tensor, _C
+from treadle import _C, Tensor
 from treadle.array_api._dtypes import Dtype, isdtype
 from treadle.array_api._manipulation import Axes, _tuple
 

@@ -1,11 +1,13 @@
 """Positions, order and sets of values."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins
 from typing import NamedTuple, Optional, Tuple
 
-from treadle import Tensor, _C
+from treadle import _C, Tensor
 from treadle.array_api._dtypes import Array, together
 
 __all__ = [
@@ -14,16 +16,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-def argmax(
-    x: Tensor, /, *, axis: Optional[int] = None, keepdims: builtins.bool = False
-) -> Tensor:
+def argmax(x: Tensor, /, *, axis: Optional[int] = None, keepdims: builtins.bool = False) -> Tensor:
     """Where the largest element is; the first of equal ones."""
     return _C.argmax(x, axis, keepdims)
 
 
-def argmin(
-    x: Tensor, /, *, axis: Optional[int] = None, keepdims: builtins.bool = False
-) -> Tensor:
+def argmin(x: Tensor, /, *, axis: Optional[int] = None, keepdims: builtins.bool = False) -> Tensor:
     """Where the smallest element is; the first of equal ones."""
     return _C.argmin(x, axis, keepdims)
 

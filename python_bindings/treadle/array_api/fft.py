@@ -1,5 +1,7 @@
 """The standard's extension `fft`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Union

@@ -1,11 +1,13 @@
 """The standard's extension `linalg`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins
 from typing import NamedTuple, Optional, Tuple, Union
 
-from treadle import Tensor, _C
+from treadle import _C, Tensor
 from treadle import linalg as _linalg
 from treadle.array_api import _reductions
 from treadle.array_api._dtypes import Dtype, together
@@ -63,9 +65,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross product of vectors of 3 elements; other dimensions broadcast."""
     a, b = together("cross", x1, x2)
     if not -min(a.ndim, b.ndim) <= axis < 0 and a.ndim != b.ndim:
-        raise ValueError(
-            f"cross: expected axis in [{-min(a.ndim, b.ndim)}, -1], got axis = {axis}"
-        )
+        raise ValueError(f"cross: expected axis in [{-min(a.ndim, b.ndim)}, -1], got axis = {axis}")
     while a.ndim != b.ndim:
         a, b = (_C.unsqueeze(a, 0), b) if a.ndim < b.ndim else (a, _C.unsqueeze(b, 0))
     return _linalg.cross(a, b, dim=axis)

@@ -5,6 +5,8 @@ Example:
     g = treadle.autograd.grad(loss, weights)     # a tuple, weights.grad untouched
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib

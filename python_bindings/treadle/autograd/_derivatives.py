@@ -11,6 +11,8 @@ to w, started from u, is J u, for every w ("the double backward trick"). A funct
 more than twice differentiable for that.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple

@@ -5,6 +5,8 @@ their elements alive.
     treadle.autograd.grad(loss, edge)           # d loss / d y
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional, Tuple

@@ -4,6 +4,8 @@ A device works later than it is told to. Each kernel, copy and fill is known wit
 queued it and when: the innermost event of that thread at that time is what it belongs to.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

@@ -3,6 +3,8 @@
 A multiplication and the addition that follows count as two.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast

@@ -1,5 +1,7 @@
 """Events as a table of text: a line of dashes, a line of names, and a line for each event."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,8 @@ A trace is JSON: of each event its name, when it began and how long it took (in 
 the process and thread it ran in. A device's streams are rows of a process of their own.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gzip

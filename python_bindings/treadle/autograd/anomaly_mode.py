@@ -7,6 +7,8 @@ Example:
         loss.backward()                 # RuntimeError, after a warning that shows the forward call
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import traceback

@@ -9,6 +9,8 @@ The tangent is computed when it is asked for, by differentiating backward twice
 (treadle.autograd._derivatives), so that what comes between must be recorded: not in no_grad().
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import threading

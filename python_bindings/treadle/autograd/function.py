@@ -17,6 +17,8 @@ Example:
     y = Exp.apply(x)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -6,6 +6,8 @@
 A function of several tensors is given a tuple, and tuples come back; a tensor alone stays alone.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools
@@ -62,9 +64,7 @@ class _Call:
         with enable_grad():
             self.inputs = set_apart(given, connected=create_graph)
             self.result = func(*self.inputs)
-            self.several_outputs, self.outputs = _as_tuple(
-                op, "the function's output", self.result
-            )
+            self.several_outputs, self.outputs = _as_tuple(op, "the function's output", self.result)
         for i, output in enumerate(self.outputs):
             self.demand(output.requires_grad, f"output {i} to depend on the inputs")
 
@@ -241,9 +241,7 @@ def _check_strategy(
                 f"{op}: expected vectorize=True in forward mode, got vectorize=False"
             )
     elif strict and vectorize:
-        raise RuntimeError(
-            f"{op}: expected strict=False or vectorize=False, got both of them True"
-        )
+        raise RuntimeError(f"{op}: expected strict=False or vectorize=False, got both of them True")
 
 
 def jacobian(

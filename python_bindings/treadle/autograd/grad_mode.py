@@ -9,6 +9,8 @@ Example:
     def evaluate(model, x): ...
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

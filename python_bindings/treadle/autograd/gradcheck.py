@@ -7,6 +7,8 @@ Complex numbers are taken as pairs of real ones: then backward's convention (the
 loss L is dL/d(real) + i dL/d(imaginary)) makes every case a real Jacobian.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools
@@ -16,6 +18,7 @@ import warnings
 from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
+
 import treadle
 from treadle import Tensor
 from treadle.autograd import forward_ad

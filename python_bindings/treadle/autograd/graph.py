@@ -7,6 +7,8 @@ Example:
     loss.grad_fn.next_functions            # ((<AddmmBackward0 object ...>, 0), ...)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -9,6 +9,8 @@
 begins, the backward passes it starts, and threads that Python starts meanwhile.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

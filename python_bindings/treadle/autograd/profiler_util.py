@@ -6,6 +6,8 @@ Times are in microseconds, memory in bytes. An event's total covers what it call
 not. The time of a device is that of what was queued in the event, whenever it was done.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import bisect

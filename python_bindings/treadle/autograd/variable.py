@@ -6,6 +6,8 @@ Example:
     x = Variable(data, requires_grad=True)    # a tensor over the same elements, without history
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

@@ -11,6 +11,8 @@ A switch of a library that is not there keeps what a program sets. Of devices sp
 docs/backends.md.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib

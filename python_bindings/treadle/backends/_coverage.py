@@ -15,6 +15,8 @@ made an error:
         train()
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Optional

@@ -12,6 +12,8 @@ What cannot be loaded is warned of, once, and left out. CUDA's is looked for whe
 first asked for (treadle/cuda/_loading.py).
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

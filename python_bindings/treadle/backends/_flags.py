@@ -1,5 +1,7 @@
 """`flags(...)`: the switches of a module of this package, set for a while."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

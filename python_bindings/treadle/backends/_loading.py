@@ -5,6 +5,8 @@
     x = treadle.zeros(3, device="mine")
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

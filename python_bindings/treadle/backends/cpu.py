@@ -1,5 +1,7 @@
 """The processor."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import __config__

@@ -5,6 +5,8 @@
 The others are remembered and change nothing.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -9,6 +9,8 @@ Every plan that is chosen gives the same bits each time, with and without `deter
 Unless `enabled`, recurrent layers go step by step; convolutions have no other library.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ctypes

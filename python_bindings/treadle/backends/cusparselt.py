@@ -1,5 +1,7 @@
 """cuSPARSELt, a library of products with sparse matrices for CUDA: nothing here calls it."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional

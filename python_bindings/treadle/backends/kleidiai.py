@@ -1,5 +1,7 @@
 """KleidiAI, a library of products for ARM: nothing here calls it."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 

@@ -1,6 +1,8 @@
 """Whether MultiheadAttention may take a faster way in evaluation: its results are the same, and the
 switch is kept and changes nothing."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 _enabled = True

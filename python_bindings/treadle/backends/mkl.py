@@ -1,7 +1,8 @@
 """Intel's Math Kernel Library: matrix products run on OpenBLAS instead."""
 
-from __future__ import annotations
+# SPDX-License-Identifier: Apache-2.0
 
+from __future__ import annotations
 
 VERBOSE_OFF, VERBOSE_ON = range(2)
 

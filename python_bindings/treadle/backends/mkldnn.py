@@ -1,5 +1,7 @@
 """oneDNN, on which convolutions run. It cannot be left out: its switches change nothing."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import ContextManager, Optional

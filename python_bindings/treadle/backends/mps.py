@@ -1,5 +1,7 @@
 """Whether there is a graphics processor of Apple's; see treadle.mps."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import mps

@@ -1,6 +1,8 @@
 """NNPACK, a library of convolutions: nothing here calls it, and its switch keeps what a program
 sets."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """OpenMP, whose pool of threads all operators share."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 

@@ -1,5 +1,7 @@
 """The package opt_einsum, which orders the products of treadle.einsum elsewhere. It is not used."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, ContextManager, Optional

@@ -8,6 +8,8 @@ The kernels of this library are in C++, so none of these is available, and no op
 of one. The switches keep what they are told; there is nothing that they would turn off.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

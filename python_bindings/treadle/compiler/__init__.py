@@ -2,6 +2,8 @@
 and these return what they are given.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -1,6 +1,8 @@
 """What a program sets for PyTorch's compiler. There is none here: settings are kept and change
 nothing."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, Set

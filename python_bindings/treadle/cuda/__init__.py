@@ -5,6 +5,8 @@ is no device, and why.
     device = "cuda" if treadle.cuda.is_available() else "cpu"
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, List, Literal, Union

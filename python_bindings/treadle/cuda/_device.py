@@ -2,6 +2,8 @@
 (treadle/_device/module.py), and what only CUDA devices are asked.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

@@ -2,6 +2,8 @@
 and the driver of NVIDIA's devices makes it work. `import treadle` looks for neither.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib

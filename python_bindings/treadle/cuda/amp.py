@@ -4,6 +4,8 @@ with treadle.cuda.amp.autocast():         # amp.autocast("cuda")
     loss = model(x)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional

@@ -12,6 +12,8 @@ Whatever is called must have been called before, so that libraries are ready, an
 the device. Random numbers go on from replay to replay, as they would without a graph.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

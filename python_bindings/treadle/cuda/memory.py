@@ -1,5 +1,7 @@
 """The memory of CUDA devices: none is in use, as there is no device; see treadle.cuda."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections import OrderedDict

@@ -1,5 +1,7 @@
 """Marks for NVIDIA's profilers: taken and dropped, as there is none of them to read them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

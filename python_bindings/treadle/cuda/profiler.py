@@ -5,6 +5,8 @@ them. RuntimeError where there is no CUDA device.
         y = model(x)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

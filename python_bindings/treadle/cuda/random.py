@@ -2,6 +2,8 @@
 all they know; the state of a generator needs a device.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, List

@@ -1,5 +1,7 @@
 """Streams and events: queues of work on a CUDA device, so that there is none without one."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -8,6 +8,8 @@ The results of all_reduce() have the same bits in all processes. Where a process
 wait for it raise DistNetworkError.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 from treadle.distributed._world import (
     Backend,

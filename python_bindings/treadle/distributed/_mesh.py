@@ -5,6 +5,8 @@ messages may come in any order. One thread reads from each connection; where it 
 that process fails.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """Sockets between processes: listening, connecting until a deadline, reading so many bytes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """The group of all processes of the program, and the groups made of some of them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import hashlib

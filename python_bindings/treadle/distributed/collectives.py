@@ -4,6 +4,8 @@ Where values are reduced, the elements are split among the processes: each gets 
 tensors, reduces it in the order of ranks, and sends the result to all. So all have the same bits.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Sequence, Tuple

@@ -1,5 +1,7 @@
 """How long a group waits for its processes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle.distributed._world import default_pg_timeout
 
 # Of the transport for devices of CUDA, which is not here.

@@ -1,6 +1,8 @@
 """How much programs of several processes want to be told: TORCH_DISTRIBUTED_DEBUG. Nothing is
 printed here at any level; the level is for the program itself."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

@@ -1,5 +1,7 @@
 """The older place of the names in treadle.distributed."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """What goes wrong between processes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 
 class DistError(RuntimeError):
     """Any of them."""

@@ -1,5 +1,7 @@
 """Tensors from one process to another: send() and recv()."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, List, Optional

@@ -4,6 +4,8 @@ Every call of a collective function takes the next number of its group, the same
 and messages carry it; so each finds the call that it belongs to, however the processes run.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,7 @@
 """How the values of several processes become one: ReduceOp.SUM and the like."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

@@ -5,6 +5,8 @@ tcp://localhost:29500        rank and world_size are given, or in the address: ?
 file:///tmp/shared           the same, with a file that does not exist yet
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

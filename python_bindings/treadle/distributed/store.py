@@ -6,6 +6,8 @@ other.
     store.get("key")                       # b"value", waiting until some process has set it
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """A handle of communication that goes on beside the program: what `async_op=True` returns."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from datetime import timedelta

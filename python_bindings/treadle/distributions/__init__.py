@@ -13,12 +13,20 @@
 Names, arguments and messages are those of torch.distributions.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 import sys as _sys
 
 from treadle.distributions import (
     constraints as constraints,
+)
+from treadle.distributions import (
     kl as kl,
+)
+from treadle.distributions import (
     transforms as _transforms,
+)
+from treadle.distributions import (
     utils as utils,
 )
 from treadle.distributions.bernoulli import Bernoulli
@@ -37,30 +45,10 @@ from treadle.distributions.fishersnedecor import FisherSnedecor
 from treadle.distributions.gamma import Gamma
 from treadle.distributions.generalized_pareto import GeneralizedPareto
 from treadle.distributions.geometric import Geometric
-from treadle.distributions.transformed import (
-    gumbel as gumbel,
-    half_cauchy as half_cauchy,
-    half_normal as half_normal,
-    inverse_gamma as inverse_gamma,
-    kumaraswamy as kumaraswamy,
-    log_normal as log_normal,
-    logistic_normal as logistic_normal,
-    pareto as pareto,
-    relaxed_bernoulli as relaxed_bernoulli,
-    relaxed_categorical as relaxed_categorical,
-    weibull as weibull,
-)
-from treadle.distributions.transformed.gumbel import Gumbel
-from treadle.distributions.transformed.half_cauchy import HalfCauchy
-from treadle.distributions.transformed.half_normal import HalfNormal
 from treadle.distributions.independent import Independent
-from treadle.distributions.transformed.inverse_gamma import InverseGamma
 from treadle.distributions.kl import kl_divergence, register_kl
-from treadle.distributions.transformed.kumaraswamy import Kumaraswamy
 from treadle.distributions.laplace import Laplace
 from treadle.distributions.lkj_cholesky import LKJCholesky
-from treadle.distributions.transformed.log_normal import LogNormal
-from treadle.distributions.transformed.logistic_normal import LogisticNormal
 from treadle.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
 from treadle.distributions.mixture_same_family import MixtureSameFamily
 from treadle.distributions.multinomial import Multinomial
@@ -71,16 +59,56 @@ from treadle.distributions.one_hot_categorical import (
     OneHotCategorical,
     OneHotCategoricalStraightThrough,
 )
-from treadle.distributions.transformed.pareto import Pareto
 from treadle.distributions.poisson import Poisson
+from treadle.distributions.studentT import StudentT
+from treadle.distributions.transformed import (
+    gumbel as gumbel,
+)
+from treadle.distributions.transformed import (
+    half_cauchy as half_cauchy,
+)
+from treadle.distributions.transformed import (
+    half_normal as half_normal,
+)
+from treadle.distributions.transformed import (
+    inverse_gamma as inverse_gamma,
+)
+from treadle.distributions.transformed import (
+    kumaraswamy as kumaraswamy,
+)
+from treadle.distributions.transformed import (
+    log_normal as log_normal,
+)
+from treadle.distributions.transformed import (
+    logistic_normal as logistic_normal,
+)
+from treadle.distributions.transformed import (
+    pareto as pareto,
+)
+from treadle.distributions.transformed import (
+    relaxed_bernoulli as relaxed_bernoulli,
+)
+from treadle.distributions.transformed import (
+    relaxed_categorical as relaxed_categorical,
+)
+from treadle.distributions.transformed import (
+    weibull as weibull,
+)
+from treadle.distributions.transformed.gumbel import Gumbel
+from treadle.distributions.transformed.half_cauchy import HalfCauchy
+from treadle.distributions.transformed.half_normal import HalfNormal
+from treadle.distributions.transformed.inverse_gamma import InverseGamma
+from treadle.distributions.transformed.kumaraswamy import Kumaraswamy
+from treadle.distributions.transformed.log_normal import LogNormal
+from treadle.distributions.transformed.logistic_normal import LogisticNormal
+from treadle.distributions.transformed.pareto import Pareto
 from treadle.distributions.transformed.relaxed_bernoulli import RelaxedBernoulli
 from treadle.distributions.transformed.relaxed_categorical import RelaxedOneHotCategorical
-from treadle.distributions.studentT import StudentT
+from treadle.distributions.transformed.weibull import Weibull
 from treadle.distributions.transformed_distribution import TransformedDistribution
 from treadle.distributions.transforms import *  # noqa: F403  the classes, as names of this module
 from treadle.distributions.uniform import Uniform
 from treadle.distributions.von_mises import VonMises
-from treadle.distributions.transformed.weibull import Weibull
 from treadle.distributions.wishart import Wishart
 
 __all__ = [

@@ -1,5 +1,7 @@
 """Bernoulli: 1 with a given probability, else 0."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """Beta: a probability, as the first of two numbers of a Dirichlet distribution."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """Binomial: how many of a number of trials succeed."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

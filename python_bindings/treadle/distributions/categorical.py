@@ -1,5 +1,7 @@
 """Categorical: one of a number of classes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """Cauchy: the quotient of two normal numbers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -7,6 +7,8 @@ biject_to gives bijections, for densities; transform_to maps that suit optimisat
 simpler. The inputs of both are unconstrained real tensors.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import numbers

@@ -7,6 +7,8 @@ A constraint has `event_dim`, the number of dimensions of one value, which `chec
 Uniform is.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional, Sequence

@@ -1,5 +1,7 @@
 """ContinuousBernoulli: the Bernoulli likelihood as a density of [0, 1]."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

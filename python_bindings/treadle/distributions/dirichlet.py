@@ -1,5 +1,7 @@
 """Dirichlet: points of a simplex, as probabilities are."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -5,6 +5,8 @@ A distribution describes `batch_shape` independent ones, each of which gives val
 the shape `sample_shape + batch_shape`.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings
@@ -216,9 +218,7 @@ class Distribution:
                 f"but found invalid values:\n{value}"
             )
 
-    def _get_checked_instance(
-        self, cls: type, _instance: Optional[Distribution] = None
-    ) -> Any:
+    def _get_checked_instance(self, cls: type, _instance: Optional[Distribution] = None) -> Any:
         """The object that expand() of `cls` fills: `_instance`, or a new one of this type, for
         which __init__ must be that of `cls`.
         """

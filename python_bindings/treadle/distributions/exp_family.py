@@ -1,5 +1,7 @@
 """Distributions of the exponential family, whose entropy follows from their log-normaliser."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Union

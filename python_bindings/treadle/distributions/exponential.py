@@ -1,5 +1,7 @@
 """Exponential: the time to an event that may come at any moment alike."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """FisherSnedecor: the quotient of two means of squares of normal numbers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """Gamma: the sum of `concentration` exponential numbers, for any number of them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional

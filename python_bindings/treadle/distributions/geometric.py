@@ -1,5 +1,7 @@
 """Geometric: how many trials fail before the first success."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """Independent: batch dimensions of a distribution taken as dimensions of its values."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Mapping, Optional

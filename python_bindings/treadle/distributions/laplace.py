@@ -1,5 +1,7 @@
 """Laplace: two exponential distributions back to back."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """LKJCholesky: Cholesky factors of random correlation matrices."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

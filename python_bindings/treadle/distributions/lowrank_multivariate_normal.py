@@ -1,5 +1,7 @@
 """LowRankMultivariateNormal: vectors of normal numbers, few of whose mixtures are shared."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

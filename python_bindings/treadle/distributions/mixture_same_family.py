@@ -1,5 +1,7 @@
 """MixtureSameFamily: a distribution chosen by a Categorical among those of one class."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Mapping, Optional

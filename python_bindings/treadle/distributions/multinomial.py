@@ -1,5 +1,7 @@
 """Multinomial: how often each class is drawn in a number of draws."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """MultivariateNormal: vectors of normal numbers with any covariance."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """NegativeBinomial: how many successes come before a number of failures."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """OneHotCategorical: one of a number of classes, as a vector with a one in its place."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """Poisson: how many events come that may come at any moment alike."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

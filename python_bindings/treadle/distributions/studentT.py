@@ -1,5 +1,7 @@
 """StudentT: a normal number over the root of a mean of squares of others."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """TransformedDistribution: what transforms make of the values of a distribution."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union

@@ -1,5 +1,7 @@
 """Uniform: every number of an interval alike."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

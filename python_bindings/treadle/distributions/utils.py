@@ -2,6 +2,8 @@
 properties that are computed at their first use.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from functools import update_wrapper

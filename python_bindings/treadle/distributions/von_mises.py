@@ -1,5 +1,7 @@
 """VonMises: angles around a direction, as the normal distribution is for numbers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

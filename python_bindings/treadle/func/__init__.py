@@ -5,6 +5,8 @@ may be applied to each other.
     H = hessian(f)(x)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable

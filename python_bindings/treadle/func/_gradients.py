@@ -7,6 +7,8 @@ Example:
     output, u = jvp(f, (x,), (v,))           # J v
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

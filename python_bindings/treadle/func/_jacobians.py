@@ -8,6 +8,8 @@ For an output of shape (a, b) and an argument of shape (c,) the Jacobian has sha
 either is a tree, there is a tree of the argument's form in the place of each leaf of the output.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -5,6 +5,8 @@ hands back has history only if it depends on something outside that records: a t
 grad, or the tensors of a transform around it. So levels nest as functions do.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Sequence, Tuple, Union
@@ -113,9 +115,7 @@ def check_argnums(op: str, argnums: Any, count: int) -> Tuple[int, ...]:
         raise RuntimeError(f"{op}: argnums must be non-empty")
     for number in numbers:
         if not isinstance(number, int):
-            raise RuntimeError(
-                f"{op}: argnums elements must be int, got {type(number).__name__}"
-            )
+            raise RuntimeError(f"{op}: argnums elements must be int, got {type(number).__name__}")
         if not -count <= number < count:
             raise RuntimeError(f"{op}: got argnum={number}, but only {count} positional inputs")
     wrapped = tuple(number % count for number in numbers)

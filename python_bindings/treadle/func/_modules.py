@@ -6,6 +6,8 @@ Example:
     params, buffers = stack_module_state([a, b, c])        # for vmap over an ensemble
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

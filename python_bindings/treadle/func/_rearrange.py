@@ -7,6 +7,8 @@ Example:
     rearrange([x, y], "... -> ... 1")
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -37,8 +39,9 @@ def _groups(side: str, pattern: str) -> List[List[str]]:
         token = found.group(1) if found else side[at:].strip()[0]
         at = found.end() if found else at
         if found is None or (token.isdigit() and token != "1"):
-            raise ValueError(f"rearrange: expected names, ( ), 1 and ... , got {token!r} in "
-                             f"{pattern!r}")
+            raise ValueError(
+                f"rearrange: expected names, ( ), 1 and ... , got {token!r} in {pattern!r}"
+            )
         if token == "(" and inside is None:
             inside = []
         elif token == ")" and inside is not None:
@@ -57,8 +60,9 @@ def _groups(side: str, pattern: str) -> List[List[str]]:
     names = _names(groups)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"rearrange: expected each name once, got {twice[0]!r} twice in "
-                         f"{pattern!r}")
+        raise ValueError(
+            f"rearrange: expected each name once, got {twice[0]!r} twice in {pattern!r}"
+        )
     return groups
 
 

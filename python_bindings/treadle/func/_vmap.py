@@ -10,6 +10,8 @@ A collection of tensors that overrides operators, as tensordict's do, is mapped 
 it knows what its own batch is.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -17,6 +17,9 @@ is done with them. What a branch or loop decides has to be known then: a branch 
 stand-in raises TraceError.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
+from treadle import _names
 from treadle.fx._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from treadle.fx.graph import CodeGen, Graph
 from treadle.fx.graph_module import GraphModule
@@ -24,7 +27,6 @@ from treadle.fx.interpreter import Interpreter, Transformer
 from treadle.fx.node import Node, has_side_effect, map_arg
 from treadle.fx.proxy import Proxy
 from treadle.fx.subgraph_rewriter import replace_pattern
-from treadle import _names
 
 __getattr__ = _names.attributes_of(__name__)
 

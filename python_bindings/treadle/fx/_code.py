@@ -8,6 +8,8 @@
 A value is let go behind its last use, as it would be in the program that was traced.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins
@@ -302,8 +304,10 @@ class Writer:
 
 def _is_operator_of_library(arg: Any) -> bool:
     module = getattr(type(arg), "__module__", "")
-    return callable(arg) and module.partition("._ops")[1] != "" or isinstance(
-        arg, (types.BuiltinFunctionType, types.FunctionType)
+    return (
+        callable(arg)
+        and module.partition("._ops")[1] != ""
+        or isinstance(arg, (types.BuiltinFunctionType, types.FunctionType))
     )
 
 

@@ -1,5 +1,7 @@
 """The mark of what stays as it is from one version to the next."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, TypeVar

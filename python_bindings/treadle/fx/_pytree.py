@@ -1,5 +1,7 @@
 """Leaves of nested arguments in the order that a form says, which may be laxer than the values."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Type

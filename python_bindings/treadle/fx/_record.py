@@ -5,6 +5,8 @@ answer; the graph is what it did for these examples. What takes a number out of 
 or `x.item()`, fixes it: `escapes` has the names of the functions that did.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import threading

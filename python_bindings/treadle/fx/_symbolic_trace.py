@@ -5,6 +5,8 @@ a program is traced, nn.Module's reading of attributes and calls, and the functi
 names, are replaced by ones that record.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins
@@ -253,9 +255,7 @@ class Tracer(TracerBase):
             finally:
                 self.module_stack.pop(key, None)
 
-    def getattr(
-        self, attr: str, attr_val: Any, parameter_proxy_cache: Dict[str, Any]
-    ) -> Any:
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: Dict[str, Any]) -> Any:
         """What reading an attribute of a module gives: a stand-in for a parameter, and for a buffer
         if proxy_buffer_attributes is True."""
         return self._module_getattr(attr, attr_val, parameter_proxy_cache)
@@ -414,9 +414,7 @@ class Tracer(TracerBase):
         self._collect_tensor_attributes(self.root, [])
         if not isinstance(function, FunctionType):
             raise AssertionError(f"fx: expected a function, got {type(function).__name__}")
-        call, args = self.create_args_for_root(
-            function, isinstance(root, nn.Module), concrete_args
-        )
+        call, args = self.create_args_for_root(function, isinstance(root, nn.Module), concrete_args)
         with Patcher() as patcher:
             self._patch(patcher, inspect.unwrap(function).__globals__)
             result = call(*args)

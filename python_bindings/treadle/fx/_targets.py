@@ -4,6 +4,8 @@ A function of the package is named as the program imports it, `torch.relu` or `t
 that name leads to the function again; another function has the name of its module.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins
@@ -83,8 +85,10 @@ def _get_qualified_name(func: Callable[..., Any]) -> str:
     module = _find_module_of_method(func)
     if module.partition(".")[0] in _ROOTS:
         return _names.in_words_of_the_program(_in_package(func, module, name))
-    return f"{module}.{name}".replace("_operator.", "operator.") if module == "_operator" else (
-        f"{module}.{name}"
+    return (
+        f"{module}.{name}".replace("_operator.", "operator.")
+        if module == "_operator"
+        else (f"{module}.{name}")
     )
 
 
@@ -147,4 +151,3 @@ def is_operator(target: Any) -> bool:
     return getattr(target, "__module__", None) == "_operator" and hasattr(
         operator, getattr(target, "__name__", "")
     )
-

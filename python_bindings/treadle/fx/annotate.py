@@ -1,5 +1,7 @@
 """annotate: say what type a value of a traced program has."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,9 +14,7 @@ def annotate(val: Any, type: Any) -> Any:
     if not isinstance(val, Proxy):
         return val
     if val.node.type:
-        raise RuntimeError(
-            f"annotate: expected a value without a type, got one of {val.node.type}"
-        )
+        raise RuntimeError(f"annotate: expected a value without a type, got one of {val.node.type}")
     val.node.type = type
     return val
 

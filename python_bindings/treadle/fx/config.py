@@ -1,5 +1,7 @@
 """Settings of the tracer of programs."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 # Whether the progress of passes is not shown: there is none to show.
 disable_progress = True
 # Whether that progress would show more.

@@ -8,6 +8,8 @@ Example:
     graph.output(y)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -27,9 +29,9 @@ from treadle.fx.node import Argument, Node, Target, map_arg
 
 _Namespace = Namespace
 dtype_abbrs = _dtype_abbrs()
-py_sym_types = (treadle.SymInt, treadle.SymFloat, treadle.SymBool) if hasattr(
-    treadle, "SymInt"
-) else ()
+py_sym_types = (
+    (treadle.SymInt, treadle.SymFloat, treadle.SymBool) if hasattr(treadle, "SymInt") else ()
+)
 
 
 class _node_list:  # noqa: N801
@@ -320,9 +322,7 @@ class Graph:
         if n.graph is not self:
             raise AssertionError(f"Graph.{name}: expected a node of this graph, got {n}")
 
-    def eliminate_dead_code(
-        self, is_impure_node: Optional[Callable[[Node], bool]] = None
-    ) -> bool:
+    def eliminate_dead_code(self, is_impure_node: Optional[Callable[[Node], bool]] = None) -> bool:
         """Erase the nodes whose values nobody uses, and say whether there were any. Those stay that
         do more than compute a value: Node.is_impure() says so, or the function that is given."""
         self.lint()
@@ -436,8 +436,10 @@ class Graph:
 
     def __str__(self) -> str:
         types: List[str] = [""]
-        lines = [node.format_node([], types) if node.op == "output" else node.format_node()
-                 for node in self.nodes]
+        lines = [
+            node.format_node([], types) if node.op == "output" else node.format_node()
+            for node in self.nodes
+        ]
         text = f"graph(){types[0]}:"
         return text + "".join(f"\n    {line}" for line in lines if line is not None)
 

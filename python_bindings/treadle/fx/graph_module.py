@@ -4,6 +4,8 @@ Its class is made for it alone, since each has a forward() of its own. Copies an
 code, and make the graph again by tracing it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib
@@ -26,7 +28,9 @@ _numbers = itertools.count()
 
 
 def _exec_with_source(
-    src: str, globals: Dict[str, Any], co_fields: Any = None  # noqa: A002
+    src: str,
+    globals: Dict[str, Any],
+    co_fields: Any = None,  # noqa: A002
 ) -> None:
     """Run code whose lines tracebacks then show."""
     name = f"<eval_with_key>.{next(_numbers)}"
@@ -38,13 +42,18 @@ def _exec_with_source(
 
 
 def _forward_from_src(
-    src: str, globals: Dict[str, Any], co_fields: Any = None  # noqa: A002
+    src: str,
+    globals: Dict[str, Any],
+    co_fields: Any = None,  # noqa: A002
 ) -> Callable:
     return _method_from_src("forward", src, globals, co_fields)
 
 
 def _method_from_src(
-    method_name: str, src: str, globals: Dict[str, Any], co_fields: Any = None  # noqa: A002
+    method_name: str,
+    src: str,
+    globals: Dict[str, Any],
+    co_fields: Any = None,  # noqa: A002
 ) -> Callable:
     space = {**globals, _names.PACKAGE: treadle, "torch": treadle}
     _exec_with_source(src, space, co_fields)
@@ -286,9 +295,7 @@ class GraphModule(nn.Module):
         self._code = python_code.src
         self._lineno_map = python_code._lineno_map
         cls = type(self)
-        cls.forward = _forward_from_src(
-            self._code, python_code.globals, self._graph._co_fields
-        )
+        cls.forward = _forward_from_src(self._code, python_code.globals, self._graph._co_fields)
         return python_code
 
     # ---- submodules ----
@@ -344,8 +351,13 @@ class GraphModule(nn.Module):
     def __reduce__(self) -> Tuple[Callable, Tuple[Any, ...]]:
         body = self.__dict__.copy()
         graph = body.pop("_graph")
-        for name in ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks",
-                     "_deepcopy_hooks", "_lineno_map"):
+        for name in (
+            "_replace_hooks",
+            "_create_node_hooks",
+            "_erase_node_hooks",
+            "_deepcopy_hooks",
+            "_lineno_map",
+        ):
             body.pop(name, None)
         body["_graphmodule_cls_name"] = type(self).__name__
         base = next(b for b in type(self).__mro__ if b.__qualname__.find("GraphModuleImpl") < 0)

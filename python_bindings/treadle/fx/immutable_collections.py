@@ -3,6 +3,8 @@
 A node has to know of every change, since the nodes among its arguments count it as a user.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, NoReturn, Tuple

@@ -1,5 +1,7 @@
 """Interpreter runs a graph node by node; Transformer makes a new graph while it does so."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Optional, Tuple

@@ -10,6 +10,8 @@ What `op` says of the step, for a node `n` that prints as `%n`:
     output           what the program returns: args[0]
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins

@@ -1,5 +1,7 @@
 """Arguments of a call in the order and by the names of what is called."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import inspect
@@ -97,9 +99,7 @@ def normalize_module(
         ) from None
     signature = inspect.signature(inspect.unwrap(type(module).forward))
     bound = list(signature.parameters.values())[1:]
-    return _bound(
-        inspect.Signature(bound), args, kwargs or {}, normalize_to_only_use_kwargs
-    )
+    return _bound(inspect.Signature(bound), args, kwargs or {}, normalize_to_only_use_kwargs)
 
 
 def _bound(
@@ -153,9 +153,7 @@ def check_for_mutable_operation(
     if not schemas or not all(getattr(schema, "is_mutable", False) for schema in schemas):
         return
     name = getattr(target, "__name__", str(target))
-    raise RuntimeError(
-        f"trace: expected operators that write to no argument, got a call of {name}"
-    )
+    raise RuntimeError(f"trace: expected operators that write to no argument, got a call of {name}")
 
 
 __all__ = [

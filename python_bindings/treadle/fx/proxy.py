@@ -1,5 +1,7 @@
 """Proxy: what stands for a value while a program is traced, and records what is done with it."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import dis

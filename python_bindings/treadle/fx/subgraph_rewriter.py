@@ -11,6 +11,8 @@
 The arguments of the pattern stand for any values.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -88,8 +90,11 @@ def _replace(
 ) -> List[ReplacedPatterns]:
     graph, pattern_graph = gm.graph, _graph_of(pattern)
     matcher = SubgraphMatcher(
-        pattern_graph, match_output=False, match_placeholder=False,
-        remove_overlapping_matches=True, ignore_literals=ignore_literals,
+        pattern_graph,
+        match_output=False,
+        match_placeholder=False,
+        remove_overlapping_matches=True,
+        ignore_literals=ignore_literals,
     )
     matches = [
         m for m in matcher.match(graph) if all(keep(m, graph, pattern_graph) for keep in filters)
@@ -99,8 +104,10 @@ def _replace(
     renewed: Dict[Node, Node] = {}
     for match in matches:
         new_graph = fixed if fixed is not None else make_replacement(match, graph, pattern_graph)  # type: ignore[misc]
-        inputs = [renewed.get(node, node) if isinstance(node, Node) else node
-                  for node in match.placeholder_nodes]
+        inputs = [
+            renewed.get(node, node) if isinstance(node, Node) else node
+            for node in match.placeholder_nodes
+        ]
         arguments = [n for n in new_graph.nodes if n.op == "placeholder"]
         if len(arguments) != len(inputs):
             raise AssertionError(

@@ -1,5 +1,7 @@
 """Types of tensors by their sizes: `TensorType((1, 3, Dyn))`, whose last size may be any."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator, Sequence, Tuple

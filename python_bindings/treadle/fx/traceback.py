@@ -1,5 +1,7 @@
 """What nodes that are made in a block have as `meta`: used by passes that make graphs anew."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -7,6 +7,8 @@ A file that is in the folder already is not fetched again. The folder is the one
 `$TORCH_HOME/hub`, by default `~/.cache/torch/hub`.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import hashlib
@@ -142,9 +144,7 @@ def load(
     """
     from treadle.hub import _repositories
 
-    return _repositories.make(
-        repo_or_dir, model, source, force_reload, trust_repo, args, kwargs
-    )
+    return _repositories.make(repo_or_dir, model, source, force_reload, trust_repo, args, kwargs)
 
 
 class _Progress:

@@ -5,6 +5,8 @@ The functions of hubconf.py without an underscore before their names make the mo
 archive, into the folder of the hub. Its code runs only where the program says that it trusts it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

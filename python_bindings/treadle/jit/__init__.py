@@ -7,6 +7,8 @@ Elsewhere these compile a program to a form of its own. Here nothing is compiled
 what was given, so results, parameters and control flow are those of the program.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

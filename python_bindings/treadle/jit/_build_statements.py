@@ -1,5 +1,7 @@
 """Python's statements as trees of TorchScript."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast

@@ -1,5 +1,7 @@
 """The methods that Python makes for dataclasses, as text that TorchScript's front can read."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast

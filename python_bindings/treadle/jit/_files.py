@@ -4,6 +4,8 @@ Elsewhere the file also holds the program, and loads where the class is not know
 a program that has the class.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """Errors of programs that TorchScript's front does not take, with the place."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -6,6 +6,8 @@
 To the compiler they are a call of a function of what comes in, whose results are what goes out.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast

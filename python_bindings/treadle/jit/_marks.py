@@ -1,5 +1,7 @@
 """What programs say to TorchScript's compiler of a function: to keep it, or to leave it out."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
@@ -13,7 +15,6 @@ class FunctionModifiers:
     EXPORT = "export"
     DEFAULT = "default"
     COPY_TO_SCRIPT_WRAPPER = "copy to script wrapper"
-
 
 
 def mark(fn: Any, modifier: str) -> Any:

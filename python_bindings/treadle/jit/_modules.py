@@ -1,5 +1,7 @@
 """The classes of TorchScript: modules that programs derive from, and types that they ask about."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, TypeVar

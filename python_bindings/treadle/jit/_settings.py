@@ -1,5 +1,7 @@
 """The settings of TorchScript's compiler: accepted, as there is none."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

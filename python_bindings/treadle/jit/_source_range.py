@@ -1,5 +1,7 @@
 """Places in the text of a program, and errors that show them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, List

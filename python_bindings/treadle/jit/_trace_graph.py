@@ -9,6 +9,8 @@ in order; others are looked into. The run is a plain one, so the graph has the s
 of these inputs, and nothing can be run from it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import inspect

@@ -6,6 +6,8 @@
 A tree has a kind and, in order, what is below it: trees, lists of trees, texts, and None.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Sequence
@@ -250,9 +252,7 @@ class Assign(Stmt):
     def __init__(
         self, targets: Sequence[Expr], value: Optional[Expr], kind: Optional[Expr] = None
     ) -> None:
-        super().__init__(
-            targets[0].range(), "assign", _many(targets), _maybe(value), _maybe(kind)
-        )
+        super().__init__(targets[0].range(), "assign", _many(targets), _maybe(value), _maybe(kind))
 
 
 class AugAssign(Stmt):
@@ -321,9 +321,7 @@ class WithItem(Expr):
 class With(Stmt):
     """Statements under managers."""
 
-    def __init__(
-        self, place: SourceRange, items: Sequence[WithItem], body: Sequence[Stmt]
-    ) -> None:
+    def __init__(self, place: SourceRange, items: Sequence[WithItem], body: Sequence[Stmt]) -> None:
         super().__init__(place, "with", _many(items), _many(body))
 
 
@@ -398,9 +396,7 @@ class Def(TreeView):
 class Property(TreeView):
     """A value that a function gives, and perhaps one that sets it."""
 
-    def __init__(
-        self, place: SourceRange, name: Ident, getter: Def, setter: Optional[Def]
-    ) -> None:
+    def __init__(self, place: SourceRange, name: Ident, getter: Def, setter: Optional[Def]) -> None:
         super().__init__(place, "property", name, getter, _maybe(setter))
         self._name, self._getter, self._setter = name, getter, setter
 

@@ -1,5 +1,7 @@
 """Types in comments, `# type: (int, Tensor) -> str`, as trees."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast

@@ -3,6 +3,8 @@
 Each is equal to another of the same parts; those without parts are one object, `IntType.get()`.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Sequence

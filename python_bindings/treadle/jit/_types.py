@@ -3,6 +3,8 @@
 Looks at every element, since a list does not know the type of its elements.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins

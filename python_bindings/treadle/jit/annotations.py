@@ -7,6 +7,8 @@ Example:
     ann_to_type(List[int], loc)                  # List[int], an object of jit's types
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins

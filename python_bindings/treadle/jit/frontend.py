@@ -6,6 +6,8 @@
 Nothing compiles the trees here; tools read them.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast
@@ -249,9 +251,7 @@ def get_jit_class_def(cls: type, self_name: str) -> tree.ClassDef:
     return build_class_def(context, definition, methods, properties, self_name, assigns)
 
 
-def find_before(
-    ctx: Any, pos: int, substr: str, offsets: Tuple[int, int] = (0, 0)
-) -> Any:
+def find_before(ctx: Any, pos: int, substr: str, offsets: Tuple[int, int] = (0, 0)) -> Any:
     """The place of the last such text before a position, begun and ended so much later. ValueError
     where there is none."""
     start = ctx.source[:pos].rindex(substr)

@@ -1,5 +1,7 @@
 """Tables of compiled programs as plain values."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict

@@ -1,5 +1,7 @@
 """Where a program for phones is loaded to."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """A step of PyTorch's list of what its compiler does not take."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

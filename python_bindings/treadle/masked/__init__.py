@@ -7,6 +7,8 @@ Example:
     m.mean(1)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 from treadle.masked._operations import (
     amax,

@@ -5,6 +5,8 @@ counts. Where nothing counts the result is that of no elements: 0 for a sum, NaN
 A reduction without `dim`, or with an empty one, takes all dimensions; `dtype` is the result's.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple, Union

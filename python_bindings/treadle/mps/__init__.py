@@ -1,5 +1,7 @@
 """Questions about Apple's graphics processors: there is none here."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import _names

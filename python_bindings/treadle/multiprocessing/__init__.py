@@ -18,6 +18,8 @@ name, so that nothing is ever left behind. Results of operations that require gr
 their history cannot go with them. The queues of `multiprocessing` itself share tensors as well.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import multiprocessing as _multiprocessing

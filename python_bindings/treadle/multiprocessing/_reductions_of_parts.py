@@ -7,6 +7,8 @@ PyTorch's names, for programs that call them.
 The library's own pickles go another way: see `reductions`.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

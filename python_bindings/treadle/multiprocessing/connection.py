@@ -6,6 +6,8 @@ says how many came. What was sent can be received when the sender is gone, and w
 received the system closes.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import array

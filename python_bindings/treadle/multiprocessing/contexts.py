@@ -5,12 +5,13 @@ pools that share tensors.
     process = context.Process(target=train, args=(context.Queue(),))
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import multiprocessing
 from multiprocessing import context
 from typing import TYPE_CHECKING, Any, Optional
-
 
 if TYPE_CHECKING:
     _Context = context.BaseContext  # what the mixin is mixed with

@@ -6,6 +6,8 @@ Example:
         features = pool.map(extract, batches)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc

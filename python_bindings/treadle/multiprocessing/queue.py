@@ -6,6 +6,8 @@ Example:
     queue.put({"loss": loss, "images": images})
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from multiprocessing import queues

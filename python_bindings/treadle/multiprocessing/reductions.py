@@ -12,6 +12,8 @@ the sender must live.
         tensor = ForkingPickler.loads(payload)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

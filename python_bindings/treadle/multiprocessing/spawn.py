@@ -7,6 +7,8 @@
 If one of them fails the others are ended, and what it raised is raised here, with its traceback.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ctypes

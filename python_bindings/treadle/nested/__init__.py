@@ -8,6 +8,8 @@ Example:
     y.to_padded_tensor(0.0)                             # (2, 5, 8)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import _names

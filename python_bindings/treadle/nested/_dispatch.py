@@ -2,6 +2,8 @@
 those along a dimension on the values or on each part, and others are refused.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -412,9 +414,7 @@ def _expand(func: Any, name: str, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     if len(sizes) != x.dim() or sizes[0] not in (-1, len(x)) or (
         not (issubclass(type(sizes[x._ragged_idx]), RaggedSize) or sizes[x._ragged_idx] == -1)
     ):  # fmt: skip
-        raise RuntimeError(
-            f"{name}: expected sizes that fit {tuple(x.shape)}, got {tuple(sizes)}"
-        )
+        raise RuntimeError(f"{name}: expected sizes that fit {tuple(x.shape)}, got {tuple(sizes)}")
     sizes[x._ragged_idx] = -1
     return x._like(x._values.expand(sizes[1:]))
 

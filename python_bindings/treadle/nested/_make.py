@@ -1,5 +1,7 @@
 """How nested tensors are made: of parts, of joined values, of a padded tensor."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence

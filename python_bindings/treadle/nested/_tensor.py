@@ -7,6 +7,8 @@ them. The class is no subclass of Tensor, as it has no elements in memory that o
 given; to isinstance() it is one, and calls of the library reach it by __torch_function__.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

@@ -5,6 +5,8 @@ of.
     net = nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from .. import _names
 from . import attention, functional, init, parallel, utils
 from .modules import *  # noqa: F403

@@ -5,6 +5,8 @@ the rest beside them; a layer should not need to know which. A name is looked up
 use.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

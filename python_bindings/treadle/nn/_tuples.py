@@ -1,5 +1,7 @@
 """Settings with one entry for each dimension: a single number stands for all of them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

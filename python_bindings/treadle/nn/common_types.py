@@ -1,5 +1,7 @@
 """Types of the arguments of layers, for annotations: one number, or one for each dimension."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from typing import Optional, Tuple, TypeVar, Union
 
 from treadle import Tensor

@@ -1,5 +1,7 @@
 """The gradients of convolutions, as functions of their own."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Sequence

@@ -5,6 +5,8 @@ Example:
     nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

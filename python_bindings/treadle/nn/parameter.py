@@ -7,6 +7,8 @@ state.
             self.factor = nn.Parameter(treadle.ones(3))   # found by .parameters()
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -6,6 +6,8 @@ Example:
     weight.materialize((4, 3))      # now a Parameter
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Sequence, Union

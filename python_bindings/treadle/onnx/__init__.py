@@ -3,6 +3,8 @@
 Programs that only import it, or ask whether they are being exported, run.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

@@ -1,5 +1,7 @@
 """What programs write beside the symbolic functions that they give to an exporter."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, TypeVar

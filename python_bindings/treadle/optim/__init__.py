@@ -5,6 +5,8 @@ time.
     optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from . import functional, lr_scheduler, swa_utils
 from ._adafactor import Adafactor
 from ._muon import Muon

@@ -1,6 +1,8 @@
 """Adafactor: Adam's mean square as the product of two vectors, so that a matrix of n by m needs a
 state of n + m numbers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

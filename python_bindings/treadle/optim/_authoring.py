@@ -6,6 +6,8 @@ PyTorch's: decorators of `step`, choices between implementations, types and text
         def step(self, closure=None): ...
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,7 @@
 """Muon: steps along the momentum of a matrix, made orthogonal."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

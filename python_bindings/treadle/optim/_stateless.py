@@ -1,5 +1,7 @@
 """An optimiser for a while with other parameters and another state."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections import defaultdict

@@ -1,5 +1,7 @@
 """Adadelta: steps whose size is that of the steps before."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

@@ -1,5 +1,7 @@
 """Adagrad: steps that get smaller the more a parameter has been moved by."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

@@ -1,5 +1,7 @@
 """Adam: steps scaled by running estimates of each gradient's mean and mean square."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

@@ -1,5 +1,7 @@
 """Adamax: Adam with the largest gradient instead of the mean square."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

@@ -1,5 +1,7 @@
 """Adam whose weight decay shrinks the parameters themselves, apart from the gradients."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

@@ -1,5 +1,7 @@
 """ASGD: gradient descent that keeps the average of where it was."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

@@ -1,6 +1,8 @@
 """The algorithms of the optimisers as functions over lists of parameters, gradients and states,
 which are changed in place."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from ._adafactor import adafactor
 from ._muon import muon
 from .adadelta import adadelta

@@ -7,6 +7,8 @@ All parameters are one vector here. The line search is by a cubic through two po
 strong Wolfe conditions.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """NAdam: Adam that looks ahead, as Nesterov's momentum does."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

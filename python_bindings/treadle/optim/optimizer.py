@@ -13,6 +13,8 @@ their state.
 once, so that an algorithm can treat them together. A subclass may override `step` itself instead.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy

@@ -1,5 +1,7 @@
 """RAdam: Adam that goes without the mean square until enough gradients were seen to know it."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

@@ -1,5 +1,7 @@
 """RMSprop: steps divided by a running root mean square of the gradient."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

@@ -1,5 +1,7 @@
 """Rprop: steps of a size of their own for each element, which the signs of gradients change."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

@@ -1,5 +1,7 @@
 """Stochastic gradient descent, with momentum."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union

@@ -1,5 +1,7 @@
 """SparseAdam: Adam for gradients that are sparse, which changes only what they hold."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Union

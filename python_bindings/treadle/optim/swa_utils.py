@@ -8,6 +8,8 @@
 Polyak & Juditsky (1992); Izmailov et al. (2018).
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -10,6 +10,8 @@ Example:
     prof.export_chrome_trace("trace.json")
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle.autograd.profiler import kineto_available, record_function
 from treadle.autograd.profiler_util import DeviceType
 

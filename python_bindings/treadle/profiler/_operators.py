@@ -7,6 +7,8 @@ Example:
     treadle.ops.profiler._record_function_exit(handle)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional

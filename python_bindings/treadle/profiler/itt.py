@@ -6,6 +6,8 @@ Example:
         with itt.range("forward"): ...
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -9,6 +9,8 @@ with profile(
         prof.step()
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

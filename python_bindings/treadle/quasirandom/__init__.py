@@ -7,6 +7,8 @@ Example:
     engine.draw(8)          # the next 8
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

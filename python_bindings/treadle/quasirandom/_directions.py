@@ -11,6 +11,8 @@ degree s: the k-th is odd and below 2^k. The file has two arrays of bytes:
   binary digits above the last, highest first; eight digits to a byte.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

@@ -6,6 +6,8 @@ instances are filled without running any of their methods. Saving replaces a fil
 that a killed program leaves the old one.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -5,6 +5,8 @@ used where it lies in a mapped file. The reader believes no number in the file b
 it against the file's size.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import mmap

@@ -4,6 +4,8 @@ The pickles are a magic number, a version, facts about the machine, the object, 
 storages; of each storage follow the number of its elements and the elements.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pickle

@@ -8,6 +8,8 @@ Those that a program registers are asked in the order of their priorities, of 10
 CPU's and of 20 and more after those of devices.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib
@@ -67,8 +69,9 @@ def location_tag(storage: Any) -> str:
         found = tagger(storage)
         if found:
             return found
-    raise RuntimeError(f"location_tag: expected a storage in a known place, got one on "
-                       f"{storage.device}")
+    raise RuntimeError(
+        f"location_tag: expected a storage in a known place, got one on {storage.device}"
+    )
 
 
 def default_restore_location(storage: Any, location: str) -> Any:

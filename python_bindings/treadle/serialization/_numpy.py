@@ -4,6 +4,8 @@ NumPy's own functions for this believe what they are told about sizes, and array
 anything; here element types are plain ones and sizes are those of the bytes.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

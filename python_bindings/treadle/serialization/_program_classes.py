@@ -8,6 +8,8 @@ property of its class. Classes that would run code of their own when they are fi
 refused, and so are hooks of layers, which would run later.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import abc

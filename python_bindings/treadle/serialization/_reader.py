@@ -6,6 +6,8 @@ anything. This one knows the instructions that data needs, looks names up in the
 that a small file can ask for.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import _compat_pickle

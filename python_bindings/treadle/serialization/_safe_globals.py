@@ -5,6 +5,8 @@ and the call of a function is a call of ours, with checked arguments. Users may 
 own that they trust. The classes that `weights_only=True` leaves out are in `_program_classes`.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import builtins
@@ -364,7 +366,8 @@ def add_safe_globals(safe_globals: list[_Given]) -> None:
         if isinstance(value, type):
             make = _bare(value) if issubclass(value, treadle.nn.Module) else _new_of(value)
         _user_entries[name] = (
-            given, Entry(value, call=value, make=make, state=set_state, free_from=0)
+            given,
+            Entry(value, call=value, make=make, state=set_state, free_from=0),
         )
 
 

@@ -4,6 +4,8 @@ shared by the tensors over it.
 A storage is a tensor of one dimension here: of its element type, or of bytes.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import struct

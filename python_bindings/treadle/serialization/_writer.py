@@ -5,6 +5,8 @@ Tensors become calls of `torch._utils._rebuild_tensor_v2` on a storage that is n
 the bytes of the storages lie beside the pickle, each once, however many tensors share it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import io

@@ -8,6 +8,8 @@ Products with strided tensors, sums and functions of elements work on the entrie
 flow to the values and to the strided operand.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from functools import partial
@@ -67,9 +69,7 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any 
     return function(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
-def spdiags(
-    diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None
-) -> Tensor:
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> Tensor:
     """A sparse matrix of `shape` with rows of `diagonals` on its diagonals.
 
     diagonals: (d, n), or (n) for one; offsets: d different numbers of int64, above 0 for diagonals

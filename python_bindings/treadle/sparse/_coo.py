@@ -4,6 +4,8 @@ Indices are int64 of shape (sparse dims, nnz). The key of an entry is its place 
 dimensions laid out one after the other, so that entries compare and group by one number.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -2,6 +2,8 @@
 that sparse tensors have, and for all others an error.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Tuple

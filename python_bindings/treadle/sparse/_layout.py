@@ -1,6 +1,8 @@
 """The value `treadle.sparse_coo` of attributes `layout`; and the values that no tensor here has,
 which programs compare with."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """Sparse tensors from what programs give: coordinates and values, sizes, strided tensors."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,7 @@
 """Products, sums and functions of sparse tensors, beside and with strided ones."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

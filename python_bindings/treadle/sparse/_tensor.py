@@ -7,6 +7,8 @@ to the values. The class is no subclass of Tensor, as it has no elements in memo
 could be given; to isinstance() it is one, and calls of the library reach it by __torch_function__.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator

@@ -1,5 +1,7 @@
 """How a sparse tensor is shown: its indices and values as tensors are, then what it is."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

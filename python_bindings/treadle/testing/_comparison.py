@@ -4,6 +4,8 @@ Equal means |actual - expected| <= atol + rtol * |expected|, with tolerances tha
 dtype. The message says how many elements differ, by how much at most, and where.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -11,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional, Union
 
 import numpy as np
+
 import treadle
 from treadle import Tensor
 

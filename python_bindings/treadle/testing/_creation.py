@@ -1,5 +1,7 @@
 """make_tensor: a tensor of random values, of any dtype, for tests."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Union

@@ -5,6 +5,8 @@
 A check looks for its pattern behind what the one before found.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re

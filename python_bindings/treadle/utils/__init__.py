@@ -1,5 +1,7 @@
 """Tools around training: data loading, and handles of hooks."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from typing import Any
 
 from .. import _names

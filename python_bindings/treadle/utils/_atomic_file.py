@@ -5,6 +5,8 @@ The new content goes to a file beside it, is brought to the disk, and then takes
 in one step.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

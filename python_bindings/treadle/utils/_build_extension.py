@@ -4,6 +4,8 @@ What goes into the wheel of an operator library is the generated package (functi
 with its extension module; files of the project's own package win over generated ones.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

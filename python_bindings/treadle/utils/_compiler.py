@@ -7,6 +7,8 @@ An object is made again when its command, its source or a header that it include
 Treadle's apart: the stamp in the command stands for those) has other contents than before.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import concurrent.futures

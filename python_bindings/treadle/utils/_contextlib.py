@@ -10,6 +10,8 @@ Example:
     def f(): ...        # each call is inside a context of its own
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

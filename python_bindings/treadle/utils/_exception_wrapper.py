@@ -8,6 +8,8 @@ Example:
         send(ExceptionWrapper(where="in thread 3"))     # there: received.reraise()
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pickle

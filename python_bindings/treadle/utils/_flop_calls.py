@@ -6,6 +6,8 @@ Example:
     # args and kwargs for treadle.ops.aten.mm, and its result of shape (2, 4), on the meta device
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast

@@ -1,6 +1,8 @@
 """Lists of tensors for operators over lists: grouped by device and dtype, and where such operators
 pay."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional

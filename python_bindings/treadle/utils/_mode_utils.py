@@ -1,5 +1,7 @@
 """What code with modes over operators asks beside the modes themselves."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, ContextManager, Sequence

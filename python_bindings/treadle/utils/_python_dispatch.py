@@ -17,6 +17,8 @@ well, and none of those that the handler itself makes. A class of tensors has th
 a class method, and is given the operators that one of its tensors takes part in.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib
@@ -245,9 +247,7 @@ def _share(func: Any, argument: Any, results: Any) -> None:
             _C._share_storage(result, argument)
 
 
-def return_and_correct_aliasing(
-    func: Any, args: Tuple, kwargs: Optional[Dict], out: Any
-) -> Any:
+def return_and_correct_aliasing(func: Any, args: Tuple, kwargs: Optional[Dict], out: Any) -> Any:
     """What __torch_dispatch__ of a class that stands for other tensors is to return for `out`,
     which it has made: of an operator that writes its arguments these themselves, and views over the
     storage of the tensor that they are views of. An operator that changes the geometry of its

@@ -8,6 +8,8 @@ The first run puts results by, in the order of the calls of each operator; the s
 out. Both see operators below autograd, through modes over operators (TorchDispatchMode).
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

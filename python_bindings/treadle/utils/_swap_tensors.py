@@ -1,5 +1,7 @@
 """swap_tensors: two tensors change places."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import weakref

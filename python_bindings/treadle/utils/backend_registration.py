@@ -6,6 +6,8 @@ Here a backend has its own name, and the methods are there once it is loaded.
     treadle.utils.generate_methods_for_privateuse1_backend()  # nothing is left to be done
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

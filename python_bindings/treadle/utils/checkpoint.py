@@ -9,6 +9,8 @@ function run again, which fills them all. With reentrance, the function runs unr
 custom function, whose backward runs it again and calls backward on that.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

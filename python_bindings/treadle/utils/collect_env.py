@@ -1,5 +1,7 @@
 """What a report of a fault should say of the machine: `python -m treadle.utils.collect_env`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib.metadata
@@ -218,7 +220,7 @@ def get_cpu_info(run_lambda: Any) -> str:
 
 
 def get_pip_packages(run_lambda: Any, patterns: Optional[List[str]] = None) -> Tuple[str, str]:
-    """"pip", and the packages whose names have one of the patterns, a line each."""
+    """ "pip", and the packages whose names have one of the patterns, a line each."""
     wanted = PIP_PATTERNS if patterns is None else patterns
     found = {
         f"{d.metadata['Name']}=={d.version}"

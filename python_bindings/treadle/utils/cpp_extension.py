@@ -20,6 +20,8 @@ treadle/extension.h. `python -m treadle.utils.cpp_extension --cflags --ldflags` 
 compiler's options for those who call it by other means.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib

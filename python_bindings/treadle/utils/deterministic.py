@@ -7,6 +7,8 @@ Example:
     treadle.utils.deterministic.fill_uninitialized_memory = False    # whatever the memory holds
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import sys

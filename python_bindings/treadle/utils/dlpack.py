@@ -3,6 +3,8 @@
 other.from_dlpack(to_dlpack(x))
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

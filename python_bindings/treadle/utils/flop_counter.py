@@ -11,6 +11,8 @@ count, too; each recorded call of an operator in `flop_registry` is given to its
 between the calls say which modules run from there on.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib
@@ -220,9 +222,7 @@ _INNER: Dict[str, _Inner] = {
         aten.convolution_backward,
         shape_wrapper(lambda *args, **kwargs: _grad_weight_flop(*args[:3])),
     ),
-    "aten::_attention": _Inner(
-        aten._scaled_dot_product_flash_attention_for_cpu, sdpa_flop
-    ),
+    "aten::_attention": _Inner(aten._scaled_dot_product_flash_attention_for_cpu, sdpa_flop),
     "aten::_attention_backward": _Inner(
         aten._scaled_dot_product_flash_attention_for_cpu_backward, sdpa_backward_flop
     ),

@@ -1,6 +1,8 @@
 """Hooks: functions kept in an ordered dictionary under a number, and the handle that takes one out
 again."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

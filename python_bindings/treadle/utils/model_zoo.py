@@ -1,5 +1,7 @@
 """The older name of treadle.hub."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from typing import Any
 
 from treadle import hub

@@ -1,5 +1,7 @@
 """Which module a program is in: `with ModuleTracker() as tracker: ... tracker.parents`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import weakref

@@ -5,6 +5,8 @@ was compiled against the headers of one Treadle and fits no other; the file says
 is known before anything of it runs.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ctypes

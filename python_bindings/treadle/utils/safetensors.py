@@ -10,6 +10,8 @@ type, its shape, and where its bytes begin and end), and the bytes. Names and ar
 the packages `safetensors` and `safetensors.torch`.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import io

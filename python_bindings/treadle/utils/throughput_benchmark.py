@@ -1,5 +1,7 @@
 """Times in the unit that reads best."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional

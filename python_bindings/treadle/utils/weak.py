@@ -5,6 +5,8 @@ tensors, which `==` compares element by element.
     known[x] = "input"                  # gone when x is
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import weakref
@@ -49,9 +51,7 @@ class TensorWeakRef:
 
     def __init__(self, tensor: Tensor) -> None:
         if not isinstance(tensor, Tensor):
-            raise AssertionError(
-                f"TensorWeakRef: expected a tensor, got {type(tensor).__name__}"
-            )
+            raise AssertionError(f"TensorWeakRef: expected a tensor, got {type(tensor).__name__}")
         self.ref = weakref.ref(tensor)
 
     def __call__(self) -> Optional[Tensor]:

@@ -1,5 +1,7 @@
 """The autograd graph of a tensor as a picture: leaves above, operators below, the tensor last."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

@@ -3,6 +3,8 @@
 Each comes after all that it was made of, so a walk along the list meets inputs before outputs.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

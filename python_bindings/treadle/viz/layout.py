@@ -6,6 +6,8 @@ skips layers gets a bend in each; boxes of a layer are ordered by where their ne
 each is moved towards its neighbours as far as the others let it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections.abc import Sequence

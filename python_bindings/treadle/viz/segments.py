@@ -1,5 +1,7 @@
 """The memory of a device as a picture: a row for each segment, and in it the blocks."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from html import escape

@@ -1,5 +1,7 @@
 """Questions about Intel's graphics processors: there is none here."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

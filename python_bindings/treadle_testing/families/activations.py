@@ -1,5 +1,7 @@
 """Activations with weights or chance in them, glu, bilinear and embedding_bag."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator
@@ -51,9 +53,7 @@ def bilinear(make: Maker) -> Iterator[Sample]:
         out = np.einsum("...i,kij,...j->...k", x, w, y)
         return out if b is None else out + b
 
-    yield Sample(
-        make((3, 2)), make((3, 4)), make((2, 2, 4)), make((2,)), expect=expect, loose=8
-    )
+    yield Sample(make((3, 2)), make((3, 4)), make((2, 2, 4)), make((2,)), expect=expect, loose=8)
     yield Sample(make((2,)), make((3,)), make((4, 2, 3)), expect=expect, loose=8)
     yield Sample(make((2, 2, 2)), make((2, 2, 1)), make((3, 2, 1)), expect=expect, loose=8)
     yield Sample(make((0, 2)), make((0, 3)), make((4, 2, 3)), expect=expect, grad=False)
@@ -100,9 +100,7 @@ def embedding_bag(make: Maker) -> Iterator[Sample]:
         yield Sample(make((5, 3)), index, offsets, False, mode, expect=expect, loose=4)
         yield Sample(make((5, 3)), index, offsets, True, mode, expect=expect, loose=4, grad=False)
     yield Sample(make.distinct((5, 3)), index, offsets, False, 2, expect=expect)
-    yield Sample(
-        make((5, 2)), index, offsets, False, 0, False, make((7,)), expect=expect, loose=4
-    )
+    yield Sample(make((5, 2)), index, offsets, False, 0, False, make((7,)), expect=expect, loose=4)
     yield Sample(
         make((5, 2)),
         index,

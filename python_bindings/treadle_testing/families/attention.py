@@ -1,5 +1,7 @@
 """Attention."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

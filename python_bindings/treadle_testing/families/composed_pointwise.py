@@ -1,5 +1,7 @@
 """Pointwise operators that are composed of others, and the other names of operators."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -10,7 +12,6 @@ import numpy as np
 from ..catalogue import by_id
 from ..expression import pointwise_samples
 from ..sample import Maker, Sample, samples
-
 
 # Operators whose other name is an entry of its own: the samples are those of the operator.
 OTHER_NAMES = {

@@ -1,5 +1,7 @@
 """Convolution and its transpose over one to three dimensions; images as columns."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator

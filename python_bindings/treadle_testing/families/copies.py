@@ -1,10 +1,13 @@
 """Copies, conversions and fills."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
 
 import numpy as np
+
 import treadle
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples

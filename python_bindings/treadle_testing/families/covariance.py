@@ -1,5 +1,7 @@
 """Covariances and correlations from their definitions, and distances of tensors."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,11 +1,14 @@
 """Factories, triangles and grids."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from functools import partial
 from typing import Any, Callable, Iterator
 
 import numpy as np
+
 import treadle
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples

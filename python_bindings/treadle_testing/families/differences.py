@@ -1,5 +1,7 @@
 """Integrals and derivatives of sampled functions, against SciPy and numpy.gradient."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator

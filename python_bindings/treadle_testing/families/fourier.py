@@ -1,5 +1,7 @@
 """Fourier transforms against numpy.fft, windows and short-time transforms against scipy.signal."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator, Optional
@@ -7,6 +9,7 @@ from typing import Any, Callable, Iterator, Optional
 import numpy as np
 import scipy.fft
 import scipy.signal
+
 import treadle
 
 from ..sample import Maker, Sample, samples
@@ -29,9 +32,7 @@ def _one(name: str, odd_sizes: bool) -> None:
     """Samples of a transform along one dimension."""
     reference = getattr(scipy.fft, name)
 
-    def expect(
-        x: Any, n: Optional[int] = None, dim: int = -1, norm: Optional[str] = None
-    ) -> Any:
+    def expect(x: Any, n: Optional[int] = None, dim: int = -1, norm: Optional[str] = None) -> Any:
         return reference(_wide(x), n, dim, norm)
 
     @samples(f"fft_{name}")

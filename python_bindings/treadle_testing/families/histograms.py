@@ -1,5 +1,7 @@
 """Counts and densities between edges, against numpy.histogram."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator

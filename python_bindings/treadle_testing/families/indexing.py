@@ -1,5 +1,7 @@
 """Reading and writing by index."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
@@ -333,8 +335,9 @@ def scatter_reduce(make: Maker) -> Iterator[Sample]:
                     if reduce in ("amax", "amin")
                     else make((index.size + int(np.prod(shape)),), 0.5, 2)
                 )
-                x, src = values[index.size :].reshape(shape), values[: index.size].reshape(
-                    index.shape
+                x, src = (
+                    values[index.size :].reshape(shape),
+                    values[: index.size].reshape(index.shape),
                 )
                 yield Sample(
                     x,

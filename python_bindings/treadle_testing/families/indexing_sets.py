@@ -1,5 +1,7 @@
 """Indexing that is made of other indexing: coordinates, combinations, reductions into slices."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

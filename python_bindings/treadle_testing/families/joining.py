@@ -1,5 +1,7 @@
 """Tensors put together."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
@@ -55,15 +57,11 @@ samples("hstack")(
     _along(np.hstack, [(2,), (3,)], [(2, 3), (2, 1)], [(), ()], [(2, 1, 2), (2, 2, 2)])
 )
 for _name in ("vstack", "row_stack"):
-    samples(_name)(
-        _along(np.vstack, [(3,), (3,)], [(2, 3), (1, 3)], [(), ()], [(3,), (2, 3)])
-    )
+    samples(_name)(_along(np.vstack, [(3,), (3,)], [(2, 3), (1, 3)], [(), ()], [(3,), (2, 3)]))
 samples("dstack")(
     _along(np.dstack, [(3,), (3,)], [(2, 3), (2, 3)], [(2, 3, 1), (2, 3, 2)], [(), ()])
 )
-samples("column_stack")(
-    _along(np.column_stack, [(3,), (3,)], [(3,), (3, 2)], [(2, 3), (2, 1)])
-)
+samples("column_stack")(_along(np.column_stack, [(3,), (3,)], [(3,), (3, 2)], [(2, 3), (2, 1)]))
 
 
 @samples("_chunk_cat")

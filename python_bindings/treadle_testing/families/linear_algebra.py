@@ -5,12 +5,15 @@ determined well. What is not determined, the signs and phases of vectors, is set
 results are compared.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
 
 import numpy as np
 import scipy.linalg
+
 import treadle
 
 from ..sample import Maker, Sample, samples

@@ -1,12 +1,15 @@
 """Norms, condition numbers and distances."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator
 
 import numpy as np
-import treadle
 from scipy.spatial import distance
+
+import treadle
 
 from ..sample import Maker, Sample, samples
 from .linear_algebra import oblong, regular

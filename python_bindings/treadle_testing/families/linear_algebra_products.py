@@ -1,5 +1,7 @@
 """Products of vectors, matrices and tensors."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """Losses with a margin, of pairs and triplets, of counts, and of sequences."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,7 @@
 """Group, instance and root-mean-square normalisation, weight norm, dropout of channels."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator

@@ -2,6 +2,8 @@
 parameters, gradients (where a scaled loss has them divided) and state.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator

@@ -1,5 +1,7 @@
 """Pooling over one to three dimensions: maxima with their indices, means, adaptive windows."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator

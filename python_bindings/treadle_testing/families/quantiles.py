@@ -1,5 +1,7 @@
 """Quantiles, against NumPy's methods of the same names."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings
@@ -55,8 +57,14 @@ def _quantiles(
             for method in METHODS:
                 for q in (np.array(INSIDE, number), np.array(0.37, number)):
                     yield Sample(
-                        make.distinct(shape), q, dim, keepdim, interpolation=method, expect=expect,
-                        loose=4, convention=AT_RANKS,
+                        make.distinct(shape),
+                        q,
+                        dim,
+                        keepdim,
+                        interpolation=method,
+                        expect=expect,
+                        loose=4,
+                        convention=AT_RANKS,
                     )
         # At ranks themselves the derivative has two sides.
         corners = np.array([1, 0, 0.5, 0.25, 0.5], number)

@@ -2,6 +2,8 @@
 the numbers themselves.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
@@ -9,6 +11,7 @@ from typing import Any, Callable, Iterator
 import numpy as np
 import scipy.integrate
 import scipy.special
+
 import treadle
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples

@@ -1,5 +1,7 @@
 """Recurrent cells and layers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
@@ -74,8 +76,15 @@ def sequence(
 
 def _reference(kind: str) -> Callable[..., Any]:
     def expect(
-        x: Any, hx: Any, params: Any, biases: bool, layers: int, dropout: float, train: bool,
-        both: bool, batch_first: bool,
+        x: Any,
+        hx: Any,
+        params: Any,
+        biases: bool,
+        layers: int,
+        dropout: float,
+        train: bool,
+        both: bool,
+        batch_first: bool,
     ) -> Any:
         states = tuple(hx) if kind == "lstm" else (hx,)
         x = x.swapaxes(0, 1) if batch_first else x
@@ -88,8 +97,15 @@ def _reference(kind: str) -> Callable[..., Any]:
 
 def _packed_reference(kind: str) -> Callable[..., Any]:
     def expect(
-        data: Any, sizes: Any, hx: Any, params: Any, biases: bool, layers: int, dropout: float,
-        train: bool, both: bool,
+        data: Any,
+        sizes: Any,
+        hx: Any,
+        params: Any,
+        biases: bool,
+        layers: int,
+        dropout: float,
+        train: bool,
+        both: bool,
     ) -> Any:
         states = tuple(hx) if kind == "lstm" else (hx,)
         steps = np.split(data, np.cumsum(sizes)[:-1])

@@ -1,10 +1,13 @@
 """Reductions: of everything, over one dimension, over several."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
 
 import numpy as np
+
 import treadle
 
 from ..sample import Maker, Sample, samples
@@ -47,7 +50,9 @@ def _over(reference: Callable[..., Any]) -> Callable[..., Any]:
         axis = (
             None
             if dim is None or dim == [] or x.ndim == 0
-            else tuple(dim) if isinstance(dim, list) else dim
+            else tuple(dim)
+            if isinstance(dim, list)
+            else dim
         )
         return reference(x, axis=axis, keepdims=keepdim)
 
@@ -65,7 +70,9 @@ def _of(
             empty = 0 in (
                 shape
                 if not rest or rest[0] == []
-                else [shape[d] for d in np.atleast_1d(rest[0])] if shape else []
+                else [shape[d] for d in np.atleast_1d(rest[0])]
+                if shape
+                else []
             )
             if filled and empty:
                 continue
@@ -75,7 +82,9 @@ def _of(
             x = (
                 make.distinct(shape)
                 if values == "distinct" and size < 200
-                else make(shape, 0.5, 1.5) if values == "positive" else make(shape)
+                else make(shape, 0.5, 1.5)
+                if values == "positive"
+                else make(shape)
             )
             # Float16 keeps 11 bits of a sum that float32 made.
             yield Sample(

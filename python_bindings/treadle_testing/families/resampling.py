@@ -1,5 +1,7 @@
 """Padding, interpolation, sampling at points of a grid, and pixels moved among the channels."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -25,9 +27,7 @@ def _padded(x: Any, pad: Any, mode: str) -> Any:
     """NumPy pads, then negative amounts cut."""
     width = _width(x, pad)
     out = np.pad(x, [(max(a, 0), max(b, 0)) for a, b in width], mode=MODES[mode])
-    cut = tuple(
-        slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(width, out.shape)
-    )
+    cut = tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(width, out.shape))
     return out[cut]
 
 
@@ -38,9 +38,7 @@ def constant_pad_nd(make: Maker) -> Iterator[Sample]:
             return x
         width = _width(x, pad)
         out = np.pad(x, [(max(a, 0), max(b, 0)) for a, b in width], constant_values=value)
-        return out[
-            tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(width, out.shape))
-        ]
+        return out[tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(width, out.shape))]
 
     yield Sample(make((2, 3)), [1, 2], 1, expect=expect)
     yield Sample(make((2, 3)), [0, 1, 2, 0], expect=expect)
@@ -190,9 +188,7 @@ for _name, _dims, _mode in (
     ("_upsample_bilinear2d_aa", 2, "linear-antialias"),
     ("_upsample_bicubic2d_aa", 2, "cubic-antialias"),
 ):
-    samples(_name)(
-        lambda make, dims=_dims, mode=_mode: _upsample_samples(make, dims, mode)
-    )
+    samples(_name)(lambda make, dims=_dims, mode=_mode: _upsample_samples(make, dims, mode))
 
 
 @samples("_upsample_bilinear2d_aa.vec")
@@ -232,9 +228,7 @@ def _taps(x: float, size: int, mode: int, padding: int, corners: bool) -> dict[i
     else:
         at = _position(at, size, padding, corners)
         left = math.floor(at)
-        pairs = (
-            [(round(at), 1.0)] if mode else [(left, 1 - (at - left)), (left + 1, at - left)]
-        )
+        pairs = [(round(at), 1.0)] if mode else [(left, 1 - (at - left)), (left + 1, at - left)]
     out: dict[int, float] = {}
     for i, w in pairs:
         if 0 <= i < size:

@@ -1,5 +1,7 @@
 """Running extremes with their positions, and running sums of exponentials."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,7 @@
 """Sets and ranks of elements: membership, different slices, the commonest and the middle one."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator

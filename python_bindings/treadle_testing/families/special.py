@@ -1,13 +1,16 @@
 """Special functions that are composed of others, and the names that the module `special` gives to
 operators of the main one."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
 
 import numpy as np
-import treadle
 from scipy import special
+
+import treadle
 
 from ..catalogue import by_id
 from ..expression import pointwise_samples

@@ -1,11 +1,14 @@
 """Scans, extremes with their positions, variance, softmax, norms, counting."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
 from typing import Any, Callable, Iterator
 
 import numpy as np
+
 import treadle
 
 from ..sample import NUMPY_TYPES, Maker, Sample, samples

@@ -2,11 +2,14 @@
 tests/python/tensors/test_views.py.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
 
 import numpy as np
+
 import treadle
 
 from ..sample import NUMPY_TYPES, Maker, Sample, of_cpu, samples
@@ -127,9 +130,7 @@ for _name in ("movedim.intlist", "moveaxis.intlist"):
         _view(np.moveaxis, ((2, 3, 4), [0, 1], [2, 0]), ((2, 3, 4), [-1], [0]), ((2, 3), [], []))
     )
 for _name in ("movedim.int", "moveaxis.int"):
-    samples(_name)(
-        _view(np.moveaxis, ((2, 3, 4), 0, 2), ((2, 3, 4), -1, 0), ((3,), 0, 0))
-    )
+    samples(_name)(_view(np.moveaxis, ((2, 3, 4), 0, 2), ((2, 3, 4), -1, 0), ((3,), 0, 0)))
 
 
 def _expanded(x: Any, size: Any, **_: Any) -> Any:
@@ -172,9 +173,7 @@ samples("squeeze.dims", "squeeze_copy.dims")(
     _view(_squeezed, ((1, 3, 1), [0, -1]), ((1, 3, 1), [0, 1]), ((2, 1), []))
 )
 samples("squeeze_")(_view(_squeezed, ((1, 3, 1),), ((3, 4),), ((),)))
-samples("squeeze_.dims")(
-    _view(_squeezed, ((1, 3, 1), [0, -1]), ((2, 1), []))
-)
+samples("squeeze_.dims")(_view(_squeezed, ((1, 3, 1), [0, -1]), ((2, 1), [])))
 samples("squeeze_.dim")(_view(_squeezed, ((1, 3, 1), 0), ((1, 3), -1)))
 UNSQUEEZED = (((3, 4), 0), ((3, 4), -1), ((3, 4), 2), ((), 0), ((), -1), ((0, 2), 1))
 samples("unsqueeze", "unsqueeze_copy")(_view(np.expand_dims, *UNSQUEEZED))

@@ -2,6 +2,8 @@
 shape.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
@@ -52,15 +54,11 @@ samples("hsplit.int")(
 samples("hsplit.array")(
     _pieces(np.hsplit, ((6,), [1, 4]), ((2, 5), [2]), ((2, 5), [1, 1, 9]), ((2, 3), []))
 )
-samples("vsplit.int")(
-    _pieces(np.vsplit, ((4, 3), 2), ((6, 1, 2), 3), ((3, 2), 1), ((0, 2), 2))
-)
+samples("vsplit.int")(_pieces(np.vsplit, ((4, 3), 2), ((6, 1, 2), 3), ((3, 2), 1), ((0, 2), 2)))
 samples("vsplit.array")(
     _pieces(np.vsplit, ((5, 2), [2]), ((5, 2), [1, 1, 9]), ((3, 2), []), ((5, 2), [-2]))
 )
-samples("dsplit.int")(
-    _pieces(np.dsplit, ((2, 3, 4), 2), ((1, 2, 3, 2), 3), ((2, 1, 0), 2))
-)
+samples("dsplit.int")(_pieces(np.dsplit, ((2, 3, 4), 2), ((1, 2, 3, 2), 3), ((2, 1, 0), 2)))
 samples("dsplit.array")(
     _pieces(np.dsplit, ((2, 3, 4), [1]), ((2, 1, 5), [2, 4]), ((1, 2, 3), [-1]))
 )

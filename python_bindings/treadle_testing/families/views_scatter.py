@@ -2,6 +2,8 @@
 assignment to the same part of a copy is the reference.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator

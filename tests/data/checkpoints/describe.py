@@ -4,6 +4,8 @@ memory or identity with what.
 Both sides use it: PyTorch for the expected descriptions, the tests for what Treadle loaded.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 import collections
 import enum
 from typing import Any

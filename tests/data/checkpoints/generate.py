@@ -7,6 +7,8 @@ Each file holds one value of `CASES`; those of `LEGACY` also exist in the format
 the suffix `.old.pt`. `whole_*.pt` need weights_only=False.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 import argparse
 import collections
 import contextlib

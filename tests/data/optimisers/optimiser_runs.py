@@ -6,6 +6,8 @@ with PyTorch 2.15 has made the numbers that the tests compare with. All is in fl
 and data given by formulas, so that nothing depends on random numbers.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import inspect

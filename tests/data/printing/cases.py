@@ -4,6 +4,8 @@ CASES: by name the expression, or the expression and options of `printoptions` a
 PyTorch 2.9.1 shows is in expected.json, which generate.py writes.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 # Programs that some expressions need.
 SETUP = """
 import collections, math

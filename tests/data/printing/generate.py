@@ -3,6 +3,8 @@
 python tests/data/printing/generate.py
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 import json
 import pathlib
 import sys

@@ -1,5 +1,7 @@
 """julius: filters and other rates of sound."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import julius
 from uses import draw, main, use
 
@@ -8,8 +10,10 @@ from uses import draw, main, use
 def filters():
     x = draw(1, 1000)
     return [
-        julius.resample_frac(x, 4, 5), julius.lowpass_filter(x, 0.1),
-        julius.highpass_filter(x, 0.2), julius.SplitBands(8000, 4)(x),
+        julius.resample_frac(x, 4, 5),
+        julius.lowpass_filter(x, 0.1),
+        julius.highpass_filter(x, 0.2),
+        julius.SplitBands(8000, 4)(x),
         julius.fft_conv1d(draw(1, 1, 500), draw(2, 1, 100)),
     ]
 

@@ -1,5 +1,7 @@
 """speechbrain: speech."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import tempfile
 
 import speechbrain
@@ -16,10 +18,16 @@ from uses import draw, main, settle, use
 def voices():
     sound = draw(2, 1600)
     features = Fbank(n_mels=20)(sound)
-    model = settle(ECAPA_TDNN(
-        20, lin_neurons=8, channels=[8] * 5, kernel_sizes=[3] * 5, dilations=[1] * 5,
-        attention_channels=8,
-    )).eval()
+    model = settle(
+        ECAPA_TDNN(
+            20,
+            lin_neurons=8,
+            channels=[8] * 5,
+            kernel_sizes=[3] * 5,
+            dilations=[1] * 5,
+            attention_channels=8,
+        )
+    ).eval()
     scores, words = torch.log_softmax(draw(2, 10, 5), -1), torch.tensor([[1, 2], [3, 4]])
     loss = ctc_loss(scores, words, torch.ones(2), torch.ones(2), 0)
     return [features, model(features), loss, MFCC()(sound)]

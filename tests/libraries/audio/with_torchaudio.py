@@ -1,5 +1,7 @@
 """torchaudio: sound."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 
 # The wheel asks PyTorch for the CUDA that it was compiled with, and uses none here.

@@ -1,5 +1,7 @@
 """openai-whisper: speech to text."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 import whisper
 from uses import descend, draw, main, settle, use
@@ -7,8 +9,16 @@ from uses import descend, draw, main, settle, use
 
 def small():
     dimensions = whisper.ModelDimensions(
-        n_mels=80, n_audio_ctx=1500, n_audio_state=16, n_audio_head=2, n_audio_layer=1,
-        n_vocab=51865, n_text_ctx=448, n_text_state=16, n_text_head=2, n_text_layer=1,
+        n_mels=80,
+        n_audio_ctx=1500,
+        n_audio_state=16,
+        n_audio_head=2,
+        n_audio_layer=1,
+        n_vocab=51865,
+        n_text_ctx=448,
+        n_text_state=16,
+        n_text_head=2,
+        n_text_layer=1,
     )
     return settle(whisper.Whisper(dimensions)).eval()
 

@@ -1,5 +1,7 @@
 """backpack-for-pytorch: more than gradients from a backward pass."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from backpack import backpack, extend, extensions
 from torch import nn

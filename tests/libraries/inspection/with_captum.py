@@ -1,5 +1,7 @@
 """captum: why a model says what it says."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from captum import attr
 from torch import nn

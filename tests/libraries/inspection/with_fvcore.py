@@ -1,12 +1,18 @@
 """fvcore: counts of work, losses, schedules."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import tempfile
 
 import torch
 from fvcore.common.checkpoint import Checkpointer
 from fvcore.common.param_scheduler import CosineParamScheduler, MultiStepParamScheduler
 from fvcore.nn import (
-    FlopCountAnalysis, giou_loss, parameter_count, sigmoid_focal_loss, smooth_l1_loss
+    FlopCountAnalysis,
+    giou_loss,
+    parameter_count,
+    sigmoid_focal_loss,
+    smooth_l1_loss,
 )
 from torch import nn
 from uses import draw, main, settle, use
@@ -28,10 +34,13 @@ def losses():
         other = nn.Linear(3, 2)
         extra = Checkpointer(other, folder).load(folder + "/model.pth")
     return [
-        sigmoid_focal_loss(draw(5), torch.ones(5), reduction="mean"), giou_loss(*boxes),
+        sigmoid_focal_loss(draw(5), torch.ones(5), reduction="mean"),
+        giou_loss(*boxes),
         smooth_l1_loss(draw(5), torch.zeros(5), 0.5, reduction="sum"),
-        CosineParamScheduler(0.1, 0.0)(0.3), MultiStepParamScheduler([1, 0.1], 10, [5])(0.7),
-        extra["step"], torch.equal(model.weight, other.weight),
+        CosineParamScheduler(0.1, 0.0)(0.3),
+        MultiStepParamScheduler([1, 0.1], 10, [5])(0.7),
+        extra["step"],
+        torch.equal(model.weight, other.weight),
     ]
 
 

@@ -1,5 +1,7 @@
 """grad-cam: where a network looks."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from pytorch_grad_cam import EigenCAM, GradCAM, GradCAMPlusPlus, LayerCAM
 from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget

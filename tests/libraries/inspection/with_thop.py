@@ -1,5 +1,7 @@
 """thop: operations and parameters of a model."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 import torchvision
 from thop import clever_format, profile

@@ -1,5 +1,7 @@
 """torchinfo: a summary of a model."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torchinfo
 from torch import nn
 from uses import main, use

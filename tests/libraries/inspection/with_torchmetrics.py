@@ -1,5 +1,7 @@
 """torchmetrics: how good a model is."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 import torchmetrics
 from torchmetrics import functional, image, text
@@ -11,13 +13,15 @@ def classification():
     scores = draw(50, 4).softmax(-1)
     labels = torch.arange(50) % 4
     options = {"task": "multiclass", "num_classes": 4}
-    many = torchmetrics.MetricCollection({
-        "accuracy": torchmetrics.Accuracy(**options),
-        "f1": torchmetrics.F1Score(average="macro", **options),
-        "auroc": torchmetrics.AUROC(**options),
-        "confusion": torchmetrics.ConfusionMatrix(**options),
-        "calibration": torchmetrics.CalibrationError(**options),
-    })
+    many = torchmetrics.MetricCollection(
+        {
+            "accuracy": torchmetrics.Accuracy(**options),
+            "f1": torchmetrics.F1Score(average="macro", **options),
+            "auroc": torchmetrics.AUROC(**options),
+            "confusion": torchmetrics.ConfusionMatrix(**options),
+            "calibration": torchmetrics.CalibrationError(**options),
+        }
+    )
     for part in range(0, 50, 10):
         many.update(scores[part : part + 10], labels[part : part + 10])
     curve = functional.precision_recall_curve(scores[:, 0], (labels == 0).int(), task="binary")

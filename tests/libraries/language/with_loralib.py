@@ -1,5 +1,7 @@
 """loralib: small changes of large layers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import loralib
 from torch import nn
 from uses import descend, draw, main, settle, use

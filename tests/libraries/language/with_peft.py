@@ -1,12 +1,21 @@
 """peft: a few weights are trained instead of all."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import tempfile
 
 import torch
 import transformers
 from peft import (
-    AdaLoraConfig, IA3Config, LoraConfig, PeftModel, PrefixTuningConfig, PromptTuningConfig,
-    TaskType, get_peft_model, get_peft_model_state_dict
+    AdaLoraConfig,
+    IA3Config,
+    LoraConfig,
+    PeftModel,
+    PrefixTuningConfig,
+    PromptTuningConfig,
+    TaskType,
+    get_peft_model,
+    get_peft_model_state_dict,
 )
 from uses import descend, main, settle, use
 
@@ -15,8 +24,14 @@ IDS = torch.tensor([[5, 9, 2, 7, 11, 3], [8, 1, 4, 4, 6, 10]])
 
 def gpt2():
     config = transformers.GPT2Config(
-        vocab_size=60, n_embd=32, n_layer=2, n_head=4, n_positions=64, resid_pdrop=0.0,
-        embd_pdrop=0.0, attn_pdrop=0.0,
+        vocab_size=60,
+        n_embd=32,
+        n_layer=2,
+        n_head=4,
+        n_positions=64,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
     )
     return settle(transformers.GPT2LMHeadModel(config))
 

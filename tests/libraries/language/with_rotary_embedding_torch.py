@@ -1,5 +1,7 @@
 """rotary-embedding-torch: positions as turns."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch  # noqa: F401  before the library, which imports it
 from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
 from uses import draw, main, use
@@ -12,7 +14,8 @@ def turn():
     scaled = RotaryEmbedding(dim=8, use_xpos=True)
     axes = RotaryEmbedding(dim=4, freqs_for="pixel", max_freq=16)
     return [
-        one.rotate_queries_or_keys(q), one.rotate_queries_with_cached_keys(q[:, :, -1:], k)[0],
+        one.rotate_queries_or_keys(q),
+        one.rotate_queries_with_cached_keys(q[:, :, -1:], k)[0],
         scaled.rotate_queries_and_keys(q, k),
         apply_rotary_emb(axes.get_axial_freqs(3, 3), draw(1, 3, 3, 8)),
     ]

@@ -1,5 +1,7 @@
 """sentence-transformers: one vector for a text."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import tempfile
 
 import torch
@@ -17,8 +19,12 @@ def make(folder):
     tokens.pre_tokenizer = pre_tokenizers.Whitespace()
     transformers.BertTokenizerFast(tokenizer_object=tokens).save_pretrained(folder)
     config = transformers.BertConfig(
-        vocab_size=len(WORDS), hidden_size=32, num_hidden_layers=1, num_attention_heads=4,
-        intermediate_size=64, hidden_dropout_prob=0.0,
+        vocab_size=len(WORDS),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        intermediate_size=64,
+        hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
     settle(transformers.BertModel(config)).save_pretrained(folder)

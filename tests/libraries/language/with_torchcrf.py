@@ -1,5 +1,7 @@
 """pytorch-crf: the likeliest row of labels."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from torchcrf import CRF
 from uses import draw, main, settle, use

@@ -1,5 +1,7 @@
 """transformers: language, vision and speech models."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import tempfile
 
 import torch
@@ -24,8 +26,16 @@ def bert():
 @use("GPT-2: train, generate greedily and by beams")
 def gpt2():
     config = transformers.GPT2Config(
-        vocab_size=60, n_embd=32, n_layer=2, n_head=4, n_positions=64, resid_pdrop=0.0,
-        embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=59,
+        vocab_size=60,
+        n_embd=32,
+        n_layer=2,
+        n_head=4,
+        n_positions=64,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=0,
+        eos_token_id=59,
     )
     model = settle(transformers.GPT2LMHeadModel(config))
     losses = descend(model, lambda: model(IDS, labels=IDS).loss)
@@ -43,17 +53,21 @@ def llama():
     model = settle(transformers.LlamaForCausalLM(config)).eval()
     options = {"max_new_tokens": 6, "do_sample": False, "pad_token_id": 0}
     cached = model.generate(IDS, attention_mask=torch.ones_like(IDS), **options)
-    again = model.generate(
-        IDS, attention_mask=torch.ones_like(IDS), use_cache=False, **options
-    )
+    again = model.generate(IDS, attention_mask=torch.ones_like(IDS), use_cache=False, **options)
     return [cached, torch.equal(cached, again), model(IDS).logits]
 
 
 @use("T5: train an encoder and a decoder")
 def t5():
     config = transformers.T5Config(
-        vocab_size=60, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
-        decoder_start_token_id=0, dropout_rate=0.0,
+        vocab_size=60,
+        d_model=32,
+        d_kv=8,
+        d_ff=64,
+        num_layers=2,
+        num_heads=4,
+        decoder_start_token_id=0,
+        dropout_rate=0.0,
     )
     model = settle(transformers.T5ForConditionalGeneration(config))
     losses = descend(model, lambda: model(input_ids=IDS, labels=IDS).loss)
@@ -63,9 +77,11 @@ def t5():
 @use("ViT and CLIP: images, and images with text")
 def vision():
     images = draw(2, 3, 32, 32)
-    vit = settle(transformers.ViTForImageClassification(
-        transformers.ViTConfig(image_size=32, patch_size=8, num_labels=3, **WIDE)
-    )).eval()
+    vit = settle(
+        transformers.ViTForImageClassification(
+            transformers.ViTConfig(image_size=32, patch_size=8, num_labels=3, **WIDE)
+        )
+    ).eval()
     clip = transformers.CLIPModel(
         transformers.CLIPConfig(
             text_config={"vocab_size": 60, "eos_token_id": 3, **WIDE},
@@ -83,18 +99,34 @@ def vision():
 def speech():
     whisper = transformers.WhisperForConditionalGeneration(
         transformers.WhisperConfig(
-            vocab_size=60, d_model=32, encoder_layers=1, decoder_layers=1,
-            encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=64,
-            decoder_ffn_dim=64, num_mel_bins=20, max_source_positions=50, pad_token_id=0,
-            bos_token_id=1, eos_token_id=2, decoder_start_token_id=1, begin_suppress_tokens=None,
+            vocab_size=60,
+            d_model=32,
+            encoder_layers=1,
+            decoder_layers=1,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            encoder_ffn_dim=64,
+            decoder_ffn_dim=64,
+            num_mel_bins=20,
+            max_source_positions=50,
+            pad_token_id=0,
+            bos_token_id=1,
+            eos_token_id=2,
+            decoder_start_token_id=1,
+            begin_suppress_tokens=None,
         )
     )
     settle(whisper).eval()
     wave = transformers.Wav2Vec2ForCTC(
         transformers.Wav2Vec2Config(
-            vocab_size=20, conv_dim=(32, 32), conv_stride=(5, 4), conv_kernel=(10, 8),
-            num_feat_extract_layers=2, num_conv_pos_embeddings=16,
-            num_conv_pos_embedding_groups=4, **WIDE,
+            vocab_size=20,
+            conv_dim=(32, 32),
+            conv_stride=(5, 4),
+            conv_kernel=(10, 8),
+            num_feat_extract_layers=2,
+            num_conv_pos_embeddings=16,
+            num_conv_pos_embedding_groups=4,
+            **WIDE,
         )
     )
     settle(wave).eval()
@@ -106,8 +138,12 @@ def speech():
 @use("mixture of experts: Mixtral")
 def experts():
     config = transformers.MixtralConfig(
-        vocab_size=60, num_key_value_heads=2, num_local_experts=4, output_router_logits=True,
-        router_aux_loss_coef=0.01, **WIDE,
+        vocab_size=60,
+        num_key_value_heads=2,
+        num_local_experts=4,
+        output_router_logits=True,
+        router_aux_loss_coef=0.01,
+        **WIDE,
     )
     model = settle(transformers.MixtralForCausalLM(config))
     return descend(model, lambda: model(IDS, labels=IDS).loss)
@@ -138,15 +174,25 @@ def saved():
 @use("Trainer: train, evaluate, write a checkpoint")
 def trainer():
     config = transformers.BertConfig(
-        vocab_size=60, num_labels=2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        vocab_size=60,
+        num_labels=2,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
         **WIDE,
     )
     model = settle(transformers.BertForSequenceClassification(config))
     rows = [{"input_ids": IDS[i % 2], "labels": torch.tensor(i % 2)} for i in range(8)]
     with tempfile.TemporaryDirectory() as folder:
         arguments = transformers.TrainingArguments(
-            folder, per_device_train_batch_size=4, num_train_epochs=2, report_to=[],
-            use_cpu=True, logging_steps=1, save_steps=2, disable_tqdm=True, seed=1,
+            folder,
+            per_device_train_batch_size=4,
+            num_train_epochs=2,
+            report_to=[],
+            use_cpu=True,
+            logging_steps=1,
+            save_steps=2,
+            disable_tqdm=True,
+            seed=1,
         )
         runner = transformers.Trainer(
             model=model, args=arguments, train_dataset=rows, eval_dataset=rows

@@ -1,5 +1,7 @@
 """trl: language models learn from examples and preferences."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import copy
 import tempfile
 
@@ -22,15 +24,29 @@ def tokenizer():
 
 def config(**more):
     return transformers.LlamaConfig(
-        vocab_size=len(WORDS), hidden_size=32, intermediate_size=64, num_hidden_layers=1,
-        num_attention_heads=4, num_key_value_heads=2, pad_token_id=0, eos_token_id=1, **more
+        vocab_size=len(WORDS),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        pad_token_id=0,
+        eos_token_id=1,
+        **more,
     )
 
 
 OPTIONS = {
-    "per_device_train_batch_size": 2, "max_steps": 2, "report_to": [], "use_cpu": True,
-    "disable_tqdm": True, "logging_steps": 1, "save_strategy": "no", "bf16": False,
-    "gradient_checkpointing": False, "seed": 3,
+    "per_device_train_batch_size": 2,
+    "max_steps": 2,
+    "report_to": [],
+    "use_cpu": True,
+    "disable_tqdm": True,
+    "logging_steps": 1,
+    "save_strategy": "no",
+    "bf16": False,
+    "gradient_checkpointing": False,
+    "seed": 3,
 }
 
 
@@ -40,7 +56,9 @@ def fine_tune():
     model = settle(transformers.LlamaForCausalLM(config()))
     with tempfile.TemporaryDirectory() as folder:
         trainer = SFTTrainer(
-            model, SFTConfig(folder, max_length=16, **OPTIONS), train_dataset=rows,
+            model,
+            SFTConfig(folder, max_length=16, **OPTIONS),
+            train_dataset=rows,
             processing_class=tokenizer(),
         )
         done = trainer.train()
@@ -59,8 +77,11 @@ def preferences():
     model = settle(transformers.LlamaForCausalLM(config()))
     with tempfile.TemporaryDirectory() as folder:
         trainer = DPOTrainer(
-            model, copy.deepcopy(model), DPOConfig(folder, **OPTIONS),
-            train_dataset=Dataset.from_dict(PAIRS), processing_class=tokenizer(),
+            model,
+            copy.deepcopy(model),
+            DPOConfig(folder, **OPTIONS),
+            train_dataset=Dataset.from_dict(PAIRS),
+            processing_class=tokenizer(),
         )
         return [trainer.train().training_loss]
 
@@ -70,7 +91,9 @@ def rewards():
     model = settle(transformers.LlamaForSequenceClassification(config(num_labels=1)))
     with tempfile.TemporaryDirectory() as folder:
         trainer = RewardTrainer(
-            model, args=RewardConfig(folder, **OPTIONS), train_dataset=Dataset.from_dict(PAIRS),
+            model,
+            args=RewardConfig(folder, **OPTIONS),
+            train_dataset=Dataset.from_dict(PAIRS),
             processing_class=tokenizer(),
         )
         return [trainer.train().training_loss]

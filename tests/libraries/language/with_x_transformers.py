@@ -1,5 +1,7 @@
 """x-transformers: transformers with many options."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from uses import descend, main, settle, use
 from x_transformers import AutoregressiveWrapper, Decoder, Encoder, TransformerWrapper, XTransformer
@@ -20,10 +22,19 @@ def decoder():
 def encoder():
     layers = Encoder(dim=32, depth=2, heads=4, use_rmsnorm=True, alibi_pos_bias=True)
     net = settle(TransformerWrapper(num_tokens=50, max_seq_len=16, attn_layers=layers)).eval()
-    both = settle(XTransformer(
-        dim=32, enc_num_tokens=50, enc_depth=1, enc_heads=4, enc_max_seq_len=8,
-        dec_num_tokens=50, dec_depth=1, dec_heads=4, dec_max_seq_len=8,
-    ))
+    both = settle(
+        XTransformer(
+            dim=32,
+            enc_num_tokens=50,
+            enc_depth=1,
+            enc_heads=4,
+            enc_max_seq_len=8,
+            dec_num_tokens=50,
+            dec_depth=1,
+            dec_heads=4,
+            dec_max_seq_len=8,
+        )
+    )
     return [net(IDS), both(IDS, IDS)]
 
 

@@ -1,5 +1,7 @@
 """lion-pytorch: an optimizer that goes by signs."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from lion_pytorch import Lion
 from uses import descend, draw, main, settle, use

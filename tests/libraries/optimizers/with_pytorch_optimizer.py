@@ -1,5 +1,7 @@
 """pytorch_optimizer: a hundred optimizers and their helpers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import pytorch_optimizer
 import torch
 from uses import descend, draw, main, settle, use

@@ -1,5 +1,7 @@
 """schedulefree: optimizers without a schedule."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import schedulefree
 import torch
 from uses import descend, draw, main, settle, use

@@ -1,5 +1,7 @@
 """torch-optimizer: more optimizers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 import torch_optimizer
 from uses import descend, draw, main, settle, use

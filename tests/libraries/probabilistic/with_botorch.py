@@ -1,5 +1,7 @@
 """botorch: where to try next."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from botorch.acquisition import LogExpectedImprovement, UpperConfidenceBound, qExpectedImprovement
 from botorch.fit import fit_gpytorch_mll

@@ -1,5 +1,7 @@
 """gpytorch: Gaussian processes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import gpytorch
 import torch
 from linear_operator.operators import DiagLinearOperator, ToeplitzLinearOperator
@@ -42,8 +44,10 @@ def exact():
 def kernels():
     x = draw(6, 2)
     made = [
-        gpytorch.kernels.MaternKernel(2.5), gpytorch.kernels.PeriodicKernel(),
-        gpytorch.kernels.LinearKernel(), gpytorch.kernels.RQKernel(),
+        gpytorch.kernels.MaternKernel(2.5),
+        gpytorch.kernels.PeriodicKernel(),
+        gpytorch.kernels.LinearKernel(),
+        gpytorch.kernels.RQKernel(),
     ]
     line = ToeplitzLinearOperator(torch.tensor([4.0, 1.0, 0.5]))
     both = line + DiagLinearOperator(torch.ones(3))

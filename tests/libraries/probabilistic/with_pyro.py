@@ -1,5 +1,7 @@
 """pyro: probabilistic programs."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import pyro
 import pyro.distributions as dist
 import torch

@@ -1,5 +1,7 @@
 """zuko: normalising flows."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import zuko
 from uses import descend, draw, main, settle, use
 

@@ -1,5 +1,7 @@
 """stable-baselines3: reinforcement learning."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import tempfile
 
 import numpy

@@ -1,5 +1,7 @@
 """torchrl: parts of reinforcement learning."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
@@ -22,13 +24,18 @@ def buffers():
 def advantages():
     value = ValueOperator(settle(nn.Linear(3, 1)), in_keys=["observation"])
     done = torch.zeros(2, 5, 1, dtype=torch.bool)
-    data = TensorDict({
-        "observation": draw(2, 5, 3),
-        "next": {
-            "observation": draw(2, 5, 3), "reward": draw(2, 5, 1), "done": done,
-            "terminated": done,
+    data = TensorDict(
+        {
+            "observation": draw(2, 5, 3),
+            "next": {
+                "observation": draw(2, 5, 3),
+                "reward": draw(2, 5, 1),
+                "done": done,
+                "terminated": done,
+            },
         },
-    }, [2, 5])
+        [2, 5],
+    )
     found = GAE(gamma=0.9, lmbda=0.95, value_network=value)(data)
     return [found["advantage"], found["value_target"]]
 

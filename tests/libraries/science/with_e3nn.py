@@ -1,5 +1,7 @@
 """e3nn: networks that turn with their input."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from e3nn import nn, o3
 from uses import draw, main, settle, use

@@ -1,5 +1,7 @@
 """geoopt: curved spaces."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import geoopt
 from uses import descend, draw, main, use
 
@@ -12,7 +14,11 @@ def descend_in():
     optimizer = geoopt.optim.RiemannianAdam([p], lr=0.1)
     losses = descend(None, lambda: ball.dist(p, ball.origin(2)).sum(), optimizer=optimizer)
     return [
-        losses, p, ball.mobius_add(x, x * 0.5), sphere.projx(draw(2, 3)), frames.projx(draw(4, 2))
+        losses,
+        p,
+        ball.mobius_add(x, x * 0.5),
+        sphere.projx(draw(2, 3)),
+        frames.projx(draw(4, 2)),
     ]
 
 

@@ -1,5 +1,7 @@
 """snntorch: neurons that spike."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import snntorch
 import torch
 from snntorch import functional, spikegen, surrogate

@@ -1,5 +1,7 @@
 """torch_geometric: networks on graphs."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from torch_geometric import nn, transforms, utils
 from torch_geometric.data import Batch, Data, HeteroData
@@ -28,8 +30,13 @@ def nodes():
 def layers():
     x, more = draw(5, 4), draw(8, 2)
     made = [
-        nn.SAGEConv(4, 3), nn.GINConv(torch.nn.Linear(4, 3)), nn.GraphConv(4, 3),
-        nn.TAGConv(4, 3), nn.ChebConv(4, 3, 2), nn.TransformerConv(4, 3), nn.GATv2Conv(4, 3),
+        nn.SAGEConv(4, 3),
+        nn.GINConv(torch.nn.Linear(4, 3)),
+        nn.GraphConv(4, 3),
+        nn.TAGConv(4, 3),
+        nn.ChebConv(4, 3, 2),
+        nn.TransformerConv(4, 3),
+        nn.GATv2Conv(4, 3),
     ]
     edge = settle(nn.NNConv(4, 3, torch.nn.Linear(2, 12)))
     return [*(settle(layer)(x, EDGES) for layer in made), edge(x, EDGES, more)]
@@ -42,9 +49,13 @@ def batches():
     loaded = next(iter(DataLoader(graphs, batch_size=4)))
     changed = transforms.Compose([transforms.AddSelfLoops(), transforms.NormalizeFeatures()])
     return [
-        nn.global_mean_pool(batch.x, batch.batch), nn.global_max_pool(batch.x, batch.batch),
-        loaded.num_graphs, changed(graphs[0].clone()).x, utils.to_dense_adj(EDGES),
-        utils.degree(EDGES[0]), utils.softmax(draw(8), EDGES[0]),
+        nn.global_mean_pool(batch.x, batch.batch),
+        nn.global_max_pool(batch.x, batch.batch),
+        loaded.num_graphs,
+        changed(graphs[0].clone()).x,
+        utils.to_dense_adj(EDGES),
+        utils.degree(EDGES[0]),
+        utils.softmax(draw(8), EDGES[0]),
     ]
 
 

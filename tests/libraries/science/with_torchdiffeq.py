@@ -1,5 +1,7 @@
 """torchdiffeq: differential equations with gradients."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 import torchdiffeq
 from uses import draw, main, settle, use
@@ -33,8 +35,12 @@ def event():
         return state[1], torch.full_like(state[1], -9.8)
 
     when, states = torchdiffeq.odeint_event(
-        fall, (torch.tensor([10.0]), torch.tensor([0.0])), torch.tensor(0.0),
-        event_fn=lambda t, state: state[0].squeeze(), atol=1e-6, rtol=1e-6,
+        fall,
+        (torch.tensor([10.0]), torch.tensor([0.0])),
+        torch.tensor(0.0),
+        event_fn=lambda t, state: state[0].squeeze(),
+        atol=1e-6,
+        rtol=1e-6,
     )
     return [when, states[1][-1]]
 

@@ -1,5 +1,7 @@
 """torchsde: stochastic differential equations."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 import torchsde
 from uses import draw, main, settle, use

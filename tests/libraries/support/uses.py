@@ -12,6 +12,8 @@ A program takes one argument: the file that it writes its results to, as JSON. .
 them all and compares the numbers.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib.metadata

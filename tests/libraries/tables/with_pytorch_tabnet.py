@@ -1,5 +1,7 @@
 """pytorch-tabnet: tables."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import os
 import tempfile
 
@@ -12,10 +14,19 @@ from uses import descend, draw, main, settle, use
 
 @use("train a network with a column of classes, its masks")
 def network():
-    model = settle(TabNet(
-        6, 3, n_d=4, n_a=4, cat_idxs=[0], cat_dims=[5], cat_emb_dim=[2], virtual_batch_size=8,
-        group_attention_matrix=torch.eye(6),
-    ))
+    model = settle(
+        TabNet(
+            6,
+            3,
+            n_d=4,
+            n_a=4,
+            cat_idxs=[0],
+            cat_dims=[5],
+            cat_emb_dim=[2],
+            virtual_batch_size=8,
+            group_attention_matrix=torch.eye(6),
+        )
+    )
     x = torch.cat([torch.arange(16.0)[:, None] % 5, draw(16, 5)], 1)
     wanted = torch.arange(16) % 3
 

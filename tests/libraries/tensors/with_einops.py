@@ -1,5 +1,7 @@
 """einops: shapes by the names of dimensions."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import einops
 import torch
 from einops.layers.torch import EinMix, Rearrange, Reduce

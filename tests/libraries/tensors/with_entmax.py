@@ -1,5 +1,7 @@
 """entmax: sparse relatives of softmax."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import entmax
 import torch
 from uses import draw, main, use
@@ -12,8 +14,12 @@ def maps():
     (y * draw(3, 5)).sum().backward()
     target = torch.tensor([1, 2, 0])
     return [
-        y, x.grad, entmax.sparsemax(x), entmax.entmax_bisect(x, 1.3),
-        entmax.sparsemax_loss(x, target), entmax.Entmax15Loss()(x, target),
+        y,
+        x.grad,
+        entmax.sparsemax(x),
+        entmax.entmax_bisect(x, 1.3),
+        entmax.sparsemax_loss(x, target),
+        entmax.Entmax15Loss()(x, target),
     ]
 
 

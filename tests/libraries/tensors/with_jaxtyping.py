@@ -1,10 +1,11 @@
 """jaxtyping: shapes and dtypes of tensors as types."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from beartype import beartype
 from jaxtyping import Bool, Float, Float32, jaxtyped
 from uses import main, use
-
 
 checks = jaxtyped(typechecker=beartype)
 
@@ -27,7 +28,9 @@ def outcome(*args):
 def checked():
     x, y = torch.ones(2, 3), torch.ones(3, 4)
     return [
-        outcome(x, y), outcome(x, torch.ones(4, 4)), outcome(x.int(), y),
+        outcome(x, y),
+        outcome(x, torch.ones(4, 4)),
+        outcome(x.int(), y),
         isinstance(x.bfloat16(), Float[torch.Tensor, "2 3"]),
         isinstance(x.bool(), Bool[torch.Tensor, "..."]),
         isinstance(x.double(), Float32[torch.Tensor, "2 3"]),

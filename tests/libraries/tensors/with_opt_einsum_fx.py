@@ -1,5 +1,7 @@
 """opt_einsum_fx: better orders of products in a traced graph."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from opt_einsum_fx import fuse_einsums, optimize_einsums_full
 from uses import draw, main, use

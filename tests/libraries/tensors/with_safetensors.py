@@ -1,5 +1,7 @@
 """safetensors: tensors in files that hold nothing else."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import tempfile
 from pathlib import Path
 

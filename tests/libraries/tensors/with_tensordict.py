@@ -1,5 +1,7 @@
 """tensordict: tensors by names, with one batch shape."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import tempfile
 
 import torch
@@ -17,9 +19,13 @@ def dicts():
         data.memmap(folder)
         again = TensorDict.load_memmap(folder)
     return [
-        data[1:3]["a"], list(data.reshape(2, 2).shape), stacked["in", "b"],
-        list(data.flatten_keys(".").keys()), torch.equal(again["a"], data["a"]),
-        (data.apply(lambda x: x + 1))["a"], data["a"].sum(),
+        data[1:3]["a"],
+        list(data.reshape(2, 2).shape),
+        stacked["in", "b"],
+        list(data.flatten_keys(".").keys()),
+        torch.equal(again["a"], data["a"]),
+        (data.apply(lambda x: x + 1))["a"],
+        data["a"].sum(),
     ]
 
 

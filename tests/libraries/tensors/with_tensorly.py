@@ -1,5 +1,7 @@
 """tensorly: tensors as sums and products of smaller ones."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import tensorly
 from tensorly import decomposition
 from uses import draw, main, use
@@ -13,8 +15,11 @@ def decompose():
     core = decomposition.tucker(x, [2, 2, 2])
     train = decomposition.tensor_train(x, [1, 2, 2, 1])
     return [
-        tensorly.cp_to_tensor((weights, factors)), tensorly.tucker_to_tensor(core),
-        tensorly.tt_to_tensor(train), tensorly.norm(x), tensorly.unfold(x, 1),
+        tensorly.cp_to_tensor((weights, factors)),
+        tensorly.tucker_to_tensor(core),
+        tensorly.tt_to_tensor(train),
+        tensorly.norm(x),
+        tensorly.unfold(x, 1),
     ]
 
 

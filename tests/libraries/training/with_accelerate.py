@@ -1,10 +1,16 @@
 """accelerate: the same loop on any device."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import tempfile
 
 import torch
 from accelerate import (
-    Accelerator, cpu_offload, dispatch_model, init_empty_weights, load_checkpoint_and_dispatch
+    Accelerator,
+    cpu_offload,
+    dispatch_model,
+    init_empty_weights,
+    load_checkpoint_and_dispatch,
 )
 from accelerate.state import AcceleratorState
 from accelerate.utils import compute_module_sizes, set_seed

@@ -1,5 +1,7 @@
 """ema-pytorch: an average of weights."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from ema_pytorch import EMA
 from uses import draw, main, settle, use

@@ -1,5 +1,7 @@
 """fastai: training with good defaults."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import numpy
 import pandas
 from fastai.basics import DataLoaders, Learner
@@ -25,12 +27,19 @@ def fit():
 
 @use("a table of numbers and classes")
 def table():
-    rows = pandas.DataFrame({
-        "a": numpy.random.randn(40), "kind": ["x", "y"] * 20, "goal": [0, 1] * 20
-    })
+    rows = pandas.DataFrame(
+        {"a": numpy.random.randn(40), "kind": ["x", "y"] * 20, "goal": [0, 1] * 20}
+    )
     loaders = TabularDataLoaders.from_df(
-        rows, procs=[Categorify, Normalize], cat_names=["kind"], cont_names=["a"], y_names="goal",
-        bs=8, num_workers=0, device="cpu", y_block=None,
+        rows,
+        procs=[Categorify, Normalize],
+        cat_names=["kind"],
+        cont_names=["a"],
+        y_names="goal",
+        bs=8,
+        num_workers=0,
+        device="cpu",
+        y_block=None,
     )
     learner = tabular_learner(loaders, layers=[8], n_out=1, loss_func=nn.MSELoss())
     with learner.no_bar(), learner.no_logging():

@@ -1,5 +1,7 @@
 """higher: gradients through the steps of an optimizer."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import higher
 import torch
 from uses import draw, main, settle, use

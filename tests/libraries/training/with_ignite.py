@@ -1,5 +1,7 @@
 """ignite: engines with events."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import os
 import tempfile
 

@@ -1,5 +1,7 @@
 """keras on its backend torch."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import os
 import tempfile
 
@@ -18,11 +20,18 @@ def settled(model):
 
 @use("compile, fit, evaluate, save")
 def fit():
-    model = settled(keras.Sequential([
-        keras.Input((8,)), keras.layers.Dense(16, activation="relu"), keras.layers.Dense(3),
-    ]))
+    model = settled(
+        keras.Sequential(
+            [
+                keras.Input((8,)),
+                keras.layers.Dense(16, activation="relu"),
+                keras.layers.Dense(3),
+            ]
+        )
+    )
     model.compile(
-        optimizer=keras.optimizers.Adam(0.01), metrics=["accuracy"],
+        optimizer=keras.optimizers.Adam(0.01),
+        metrics=["accuracy"],
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
     x, y = numpy.random.randn(32, 8).astype("float32"), numpy.arange(32) % 3
@@ -36,20 +45,31 @@ def fit():
 
 @use("convolutions, recurrent layers, attention")
 def layers():
-    image = settled(keras.Sequential([
-        keras.Input((16, 16, 3)), keras.layers.Conv2D(4, 3), keras.layers.MaxPooling2D(),
-        keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(2),
-    ]))
-    series = settled(keras.Sequential([
-        keras.Input((6, 3)), keras.layers.LSTM(4, return_sequences=True), keras.layers.GRU(4),
-    ]))
+    image = settled(
+        keras.Sequential(
+            [
+                keras.Input((16, 16, 3)),
+                keras.layers.Conv2D(4, 3),
+                keras.layers.MaxPooling2D(),
+                keras.layers.GlobalAveragePooling2D(),
+                keras.layers.Dense(2),
+            ]
+        )
+    )
+    series = settled(
+        keras.Sequential(
+            [
+                keras.Input((6, 3)),
+                keras.layers.LSTM(4, return_sequences=True),
+                keras.layers.GRU(4),
+            ]
+        )
+    )
     attend = keras.layers.MultiHeadAttention(2, 4)
     x = draw(2, 6, 3).numpy()
     attend(x, x)
     settled(attend)
-    return [
-        part.detach() for part in (image(draw(2, 16, 16, 3).numpy()), series(x), attend(x, x))
-    ]
+    return [part.detach() for part in (image(draw(2, 16, 16, 3).numpy()), series(x), attend(x, x))]
 
 
 @use("a training step of one's own, functions of keras.ops")
@@ -67,9 +87,11 @@ def own():
         losses.append(loss.item())
     ops = keras.ops
     return [
-        losses, ops.softmax(ops.arange(4.0)),
+        losses,
+        ops.softmax(ops.arange(4.0)),
         ops.segment_sum(ops.arange(4.0), ops.array([0, 0, 1, 1])),
-        ops.top_k(ops.array([3.0, 1.0, 2.0]), 2), ops.image.resize(ops.ones((1, 4, 4, 1)), (2, 2)),
+        ops.top_k(ops.array([3.0, 1.0, 2.0]), 2),
+        ops.image.resize(ops.ones((1, 4, 4, 1)), (2, 2)),
     ]
 
 

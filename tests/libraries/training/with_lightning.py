@@ -1,5 +1,7 @@
 """lightning: the loop of training, written once."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import tempfile
 
 import lightning
@@ -44,8 +46,13 @@ def rows():
 
 def quiet(folder, **options):
     return lightning.Trainer(
-        accelerator="cpu", devices=1, enable_progress_bar=False, enable_model_summary=False,
-        default_root_dir=folder, log_every_n_steps=1, **options,
+        accelerator="cpu",
+        devices=1,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=folder,
+        log_every_n_steps=1,
+        **options,
     )
 
 
@@ -55,8 +62,11 @@ def fit():
         kept = callbacks.ModelCheckpoint(folder, monitor="valid", save_top_k=1)
         stop = callbacks.EarlyStopping("valid", patience=5)
         trainer = quiet(
-            folder, max_epochs=3, callbacks=[kept, stop, callbacks.LearningRateMonitor()],
-            logger=CSVLogger(folder), gradient_clip_val=1.0,
+            folder,
+            max_epochs=3,
+            callbacks=[kept, stop, callbacks.LearningRateMonitor()],
+            logger=CSVLogger(folder),
+            gradient_clip_val=1.0,
         )
         model, data = Net(), rows()
         trainer.fit(model, data, data)
@@ -75,8 +85,13 @@ def options():
         model = Net()
         average = callbacks.StochasticWeightAveraging(swa_lrs=0.01, swa_epoch_start=1)
         trainer = quiet(
-            folder, max_epochs=3, precision="bf16-mixed", accumulate_grad_batches=2,
-            callbacks=[average], logger=False, enable_checkpointing=False,
+            folder,
+            max_epochs=3,
+            precision="bf16-mixed",
+            accumulate_grad_batches=2,
+            callbacks=[average],
+            logger=False,
+            enable_checkpointing=False,
         )
         trainer.fit(model, rows())
     return [[round(loss, 1) for loss in model.losses], trainer.global_step]

@@ -1,5 +1,7 @@
 """opacus: training with differential privacy."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from opacus import GradSampleModule, PrivacyEngine
 from opacus.accountants import RDPAccountant
@@ -25,7 +27,10 @@ def private():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     engine = PrivacyEngine()
     model, optimizer, rows = engine.make_private(
-        module=model, optimizer=optimizer, data_loader=rows, noise_multiplier=1.0,
+        module=model,
+        optimizer=optimizer,
+        data_loader=rows,
+        noise_multiplier=1.0,
         max_grad_norm=1.0,
     )
     for x, y in rows:

@@ -1,5 +1,7 @@
 """pytorch-lightning: the older package of the same library."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import pytorch_lightning
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -31,8 +33,12 @@ def fit():
     pytorch_lightning.seed_everything(2)
     model = Line()
     trainer = pytorch_lightning.Trainer(
-        accelerator="cpu", max_epochs=3, logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False,
+        accelerator="cpu",
+        max_epochs=3,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
     )
     trainer.fit(model, datamodule=Data())
     return model.losses

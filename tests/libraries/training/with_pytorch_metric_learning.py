@@ -1,5 +1,7 @@
 """pytorch-metric-learning: losses for embeddings."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from pytorch_metric_learning import distances, losses, miners, reducers, regularizers
 from uses import draw, main, settle, use
@@ -11,7 +13,8 @@ def many():
     pairs = miners.MultiSimilarityMiner()(x, labels)
     found = [
         losses.TripletMarginLoss(
-            distance=distances.CosineSimilarity(), reducer=reducers.ThresholdReducer(low=0),
+            distance=distances.CosineSimilarity(),
+            reducer=reducers.ThresholdReducer(low=0),
             embedding_regularizer=regularizers.LpRegularizer(),
         )(x, labels),
         losses.ContrastiveLoss()(x, labels, pairs),

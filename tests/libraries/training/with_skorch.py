@@ -1,5 +1,7 @@
 """skorch: networks as scikit-learn's models."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import numpy
 import torch
 from sklearn.model_selection import GridSearchCV
@@ -26,7 +28,12 @@ def classify():
     x = numpy.random.randn(40, 4).astype("float32")
     y = (x.sum(1) > 0).astype("int64")
     net = NeuralNetClassifier(
-        Net, max_epochs=5, lr=0.1, verbose=0, criterion=nn.CrossEntropyLoss, train_split=None,
+        Net,
+        max_epochs=5,
+        lr=0.1,
+        verbose=0,
+        criterion=nn.CrossEntropyLoss,
+        train_split=None,
         iterator_train__shuffle=False,
     )
     made = make_pipeline(StandardScaler(), net).fit(x, y)
@@ -38,7 +45,11 @@ def classify():
 def regress():
     x = numpy.random.randn(40, 4).astype("float32")
     net = NeuralNetRegressor(
-        Net, module__out=1, max_epochs=4, verbose=0, optimizer=torch.optim.Adam,
+        Net,
+        module__out=1,
+        max_epochs=4,
+        verbose=0,
+        optimizer=torch.optim.Adam,
         callbacks=[EarlyStopping(patience=3), LRScheduler("StepLR", step_size=2)],
         iterator_train__shuffle=False,
     )

@@ -1,12 +1,21 @@
 """diffusers: images from noise."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import tempfile
 
 import torch
 from diffusers import (
-    AutoencoderKL, DDIMPipeline, DDIMScheduler, DDPMPipeline, DDPMScheduler,
-    DPMSolverMultistepScheduler, EulerDiscreteScheduler, FlowMatchEulerDiscreteScheduler,
-    UNet2DConditionModel, UNet2DModel
+    AutoencoderKL,
+    DDIMPipeline,
+    DDIMScheduler,
+    DDPMPipeline,
+    DDPMScheduler,
+    DPMSolverMultistepScheduler,
+    EulerDiscreteScheduler,
+    FlowMatchEulerDiscreteScheduler,
+    UNet2DConditionModel,
+    UNet2DModel,
 )
 from diffusers.training_utils import EMAModel
 from uses import descend, draw, main, settle, use
@@ -14,9 +23,15 @@ from uses import descend, draw, main, settle, use
 
 def unet():
     model = UNet2DModel(
-        sample_size=16, in_channels=3, out_channels=3, layers_per_block=1, norm_num_groups=8,
-        block_out_channels=(16, 32), down_block_types=("DownBlock2D", "AttnDownBlock2D"),
-        up_block_types=("AttnUpBlock2D", "UpBlock2D"), attention_head_dim=8,
+        sample_size=16,
+        in_channels=3,
+        out_channels=3,
+        layers_per_block=1,
+        norm_num_groups=8,
+        block_out_channels=(16, 32),
+        down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+        up_block_types=("AttnUpBlock2D", "UpBlock2D"),
+        attention_head_dim=8,
     )
     return settle(model)
 
@@ -60,15 +75,24 @@ def pipelines():
 @use("an autoencoder, a network with a condition")
 def latent():
     coder = AutoencoderKL(
-        block_out_channels=(8, 16), down_block_types=("DownEncoderBlock2D",) * 2,
-        up_block_types=("UpDecoderBlock2D",) * 2, latent_channels=4, norm_num_groups=4,
+        block_out_channels=(8, 16),
+        down_block_types=("DownEncoderBlock2D",) * 2,
+        up_block_types=("UpDecoderBlock2D",) * 2,
+        latent_channels=4,
+        norm_num_groups=4,
     )
     settle(coder).eval()
     model = UNet2DConditionModel(
-        sample_size=8, in_channels=4, out_channels=4, block_out_channels=(8, 16),
-        layers_per_block=1, down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
-        up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"), cross_attention_dim=12,
-        attention_head_dim=4, norm_num_groups=4,
+        sample_size=8,
+        in_channels=4,
+        out_channels=4,
+        block_out_channels=(8, 16),
+        layers_per_block=1,
+        down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
+        up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+        cross_attention_dim=12,
+        attention_head_dim=4,
+        norm_num_groups=4,
     )
     settle(model).eval()
     with torch.no_grad():
@@ -81,7 +105,9 @@ def latent():
 def schedulers():
     results = []
     for kind in (
-        DPMSolverMultistepScheduler, EulerDiscreteScheduler, DDIMScheduler,
+        DPMSolverMultistepScheduler,
+        EulerDiscreteScheduler,
+        DDIMScheduler,
         FlowMatchEulerDiscreteScheduler,
     ):
         steps = kind(num_train_timesteps=100)

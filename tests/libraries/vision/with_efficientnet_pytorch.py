@@ -1,5 +1,7 @@
 """efficientnet_pytorch: networks for pictures."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from efficientnet_pytorch import EfficientNet
 from uses import draw, main, settle, use

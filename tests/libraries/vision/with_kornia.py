@@ -1,5 +1,7 @@
 """kornia: computer vision with gradients."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import kornia
 import torch
 from uses import descend, draw, main, uniform, use
@@ -47,7 +49,9 @@ def others():
     image, mask = flips(x, x[:, :1])
     corners = kornia.feature.harris_response(x[:, :1])
     return [
-        image, mask, corners,
+        image,
+        mask,
+        corners,
         kornia.losses.ssim_loss(x, image, 5),
         kornia.losses.focal_loss(draw(2, 3, 4, 4), torch.zeros(2, 4, 4).long(), 0.5).mean(),
     ]

@@ -1,5 +1,7 @@
 """lpips: how alike two images look."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import lpips
 from uses import draw, main, settle, use
 

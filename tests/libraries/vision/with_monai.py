@@ -1,5 +1,7 @@
 """monai: medical images."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import numpy
 import torch
 from monai.data import DataLoader, Dataset, decollate_batch
@@ -8,7 +10,13 @@ from monai.losses import DiceCELoss, DiceLoss, FocalLoss
 from monai.metrics import DiceMetric
 from monai.networks.nets import SegResNet, UNet
 from monai.transforms import (
-    Compose, EnsureChannelFirstd, RandFlipd, Resized, Rotate90d, ScaleIntensityd, SpatialPadd
+    Compose,
+    EnsureChannelFirstd,
+    RandFlipd,
+    Resized,
+    Rotate90d,
+    ScaleIntensityd,
+    SpatialPadd,
 )
 from uses import descend, draw, main, settle, use
 
@@ -23,11 +31,16 @@ def volumes():
 
 @use("transforms of dictionaries, a data set, batches")
 def transforms():
-    change = Compose([
-        EnsureChannelFirstd("image", channel_dim="no_channel"), ScaleIntensityd("image"),
-        Rotate90d("image"), RandFlipd("image", prob=1.0, spatial_axis=0),
-        SpatialPadd("image", (12, 12)), Resized("image", (16, 16)),
-    ])
+    change = Compose(
+        [
+            EnsureChannelFirstd("image", channel_dim="no_channel"),
+            ScaleIntensityd("image"),
+            Rotate90d("image"),
+            RandFlipd("image", prob=1.0, spatial_axis=0),
+            SpatialPadd("image", (12, 12)),
+            Resized("image", (16, 16)),
+        ]
+    )
     rows = [{"image": numpy.random.rand(10, 10).astype("float32")} for _ in range(4)]
     batch = next(iter(DataLoader(Dataset(rows, change), batch_size=4)))
     return [batch["image"], len(decollate_batch(batch))]

@@ -1,5 +1,7 @@
 """piq: measures of pictures."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import piq
 from uses import main, uniform, use
 

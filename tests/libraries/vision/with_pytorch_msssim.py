@@ -1,5 +1,7 @@
 """pytorch-msssim: the likeness of images by their structure."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import pytorch_msssim
 from uses import main, uniform, use
 

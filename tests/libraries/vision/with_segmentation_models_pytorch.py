@@ -1,5 +1,7 @@
 """segmentation-models-pytorch: which pixel is what."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import segmentation_models_pytorch as smp
 import torch
 from uses import descend, draw, main, settle, use

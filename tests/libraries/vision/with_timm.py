@@ -1,5 +1,7 @@
 """timm: image models by name."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import timm
 import torch
 from timm.data import Mixup, create_transform, resolve_data_config

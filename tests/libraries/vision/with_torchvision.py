@@ -1,5 +1,7 @@
 """torchvision: models, transforms and operators for images."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 import torchvision
 from torch.nn.functional import cross_entropy
@@ -86,12 +88,14 @@ def transforms():
     image = tv_tensors.Image((torch.arange(3 * 40 * 50) % 251).to(torch.uint8).reshape(3, 40, 50))
     box = tv_tensors.BoundingBoxes([[5, 5, 20, 25]], format="XYXY", canvas_size=(40, 50))
     mask = tv_tensors.Mask(torch.eye(40, 50, dtype=torch.bool))
-    change = v2.Compose([
-        v2.Resize((32, 32), antialias=True),
-        v2.RandomHorizontalFlip(p=1.0),
-        v2.ToDtype(torch.float32, scale=True),
-        v2.Normalize([0.5] * 3, [0.25] * 3),
-    ])
+    change = v2.Compose(
+        [
+            v2.Resize((32, 32), antialias=True),
+            v2.RandomHorizontalFlip(p=1.0),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize([0.5] * 3, [0.25] * 3),
+        ]
+    )
     return change(image, box, mask)
 
 

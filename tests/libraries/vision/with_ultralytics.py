@@ -1,5 +1,7 @@
 """ultralytics: YOLO."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import numpy
 import torch
 from ultralytics.nn.tasks import ClassificationModel, DetectionModel

@@ -1,5 +1,7 @@
 """vector-quantize-pytorch: vectors from a list."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from uses import draw, main, settle, use
 from vector_quantize_pytorch import FSQ, LFQ, ResidualVQ, VectorQuantize
 

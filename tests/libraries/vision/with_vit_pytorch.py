@@ -1,5 +1,7 @@
 """vit-pytorch: many vision transformers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import torch
 from uses import descend, draw, main, settle, use
 from vit_pytorch import MAE, SimpleViT, ViT
@@ -20,9 +22,20 @@ def train():
 def variants():
     x = draw(1, 3, 32, 32)
     cct = CCT(
-        img_size=32, embedding_dim=32, n_conv_layers=1, kernel_size=7, stride=2, padding=3,
-        pooling_kernel_size=3, pooling_stride=2, pooling_padding=1, num_layers=1, num_heads=2,
-        mlp_ratio=2.0, num_classes=5, positional_embedding="learnable",
+        img_size=32,
+        embedding_dim=32,
+        n_conv_layers=1,
+        kernel_size=7,
+        stride=2,
+        padding=3,
+        pooling_kernel_size=3,
+        pooling_stride=2,
+        pooling_padding=1,
+        num_layers=1,
+        num_heads=2,
+        mlp_ratio=2.0,
+        num_classes=5,
+        positional_embedding="learnable",
     )
     models = [SimpleViT(mlp_dim=64, **SMALL), DeepViT(mlp_dim=64, **SMALL), cct]
     encoder = ViT(mlp_dim=64, pool="mean", **SMALL)

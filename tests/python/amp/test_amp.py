@@ -2,6 +2,8 @@
 tested in test_amp_policies.py.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -12,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.nn import functional as F
+
 
 def test_float64_and_other_kinds_are_left_alone() -> None:
     x = treadle.rand(3, 3, dtype=treadle.float64)

@@ -4,6 +4,8 @@ Every entry with an `autocast:` is tested; here stands what each policy means, n
 has which. PyTorch's lists for CUDA, which programs rely on, are compared with the entries.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import subprocess
@@ -12,8 +14,9 @@ from pathlib import Path
 from typing import Any, Iterator, Optional
 
 import numpy as np
-import plugins
 import pytest
+
+import plugins
 import treadle
 from treadle_testing import device
 from treadle_testing.cases import has_samples, samples_of

@@ -2,6 +2,8 @@
 writes, modes.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle.autograd import grad, gradcheck, gradgradcheck
 

@@ -1,5 +1,7 @@
 """Anomaly mode: a backward that fails or yields NaN shows the forward call it comes from."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import subprocess
@@ -8,6 +10,7 @@ import warnings
 from typing import Any, Iterator
 
 import pytest
+
 import treadle
 from treadle.autograd import Function, detect_anomaly, grad, set_detect_anomaly
 

@@ -2,12 +2,15 @@
 for one and for several tensors, with and without a graph of the result.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle.autograd import functional as F
 

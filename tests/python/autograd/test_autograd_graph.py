@@ -2,6 +2,8 @@
 several tensors at once; Variable.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc
@@ -9,6 +11,7 @@ import weakref
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle.autograd import Function, Variable, backward, grad, graph
 from treadle.autograd.function import InplaceFunction, once_differentiable

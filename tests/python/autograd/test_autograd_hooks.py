@@ -1,12 +1,15 @@
 """Hooks of the graph: in which order they run, when they go, and what a walk that stops early runs
 of them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import threading
 from typing import Any, Callable, List
 
 import pytest
+
 import treadle
 from treadle.autograd import Variable, graph
 

@@ -3,6 +3,8 @@ passes inside one another. Each may give either order's values; none may end the
 ever.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import subprocess
@@ -11,6 +13,7 @@ import threading
 from typing import Callable
 
 import pytest
+
 import treadle
 
 
@@ -88,9 +91,7 @@ print(wrong)
 
 def test_many_graphs_that_are_freed_while_others_walk_them() -> None:
     """Some thousand times: what one thread lets go of is seldom what another reads just then."""
-    ran = subprocess.run(
-        [sys.executable, "-c", FREED], capture_output=True, text=True, timeout=120
-    )
+    ran = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, timeout=120)
     assert ran.stdout == "[]\n", f"{ran.returncode}: {ran.stdout}{ran.stderr[-2000:]}"
 
 

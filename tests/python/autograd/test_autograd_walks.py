@@ -1,10 +1,13 @@
 """Walks from edges to edges, calls of nodes, leaves whose memory or geometry changed since."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle.autograd import SavedTensor, grad
 from treadle.autograd.graph import get_gradient_edge
@@ -77,9 +80,7 @@ def test_what_every_tensor_has_cannot_be_deleted() -> None:
         assert message_of(RuntimeError, delattr, x, name) == (
             f"{name}: expected a value, got a deletion"
         )
-    assert message_of(TypeError, setattr, x, "data", None) == (
-        "data: expected a tensor, got None"
-    )
+    assert message_of(TypeError, setattr, x, "data", None) == ("data: expected a tensor, got None")
 
 
 def test_no_saved_tensor_is_made_by_a_call() -> None:

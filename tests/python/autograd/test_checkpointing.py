@@ -2,6 +2,8 @@
 is kept in memory; and what is refused.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib
@@ -11,6 +13,7 @@ import weakref
 from typing import Any, Callable
 
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.utils import checkpoint as module
@@ -78,9 +81,7 @@ def test_several_arguments_and_results(reentrant: bool) -> None:
     def function(x: Any, n: int, w: Any, nothing: None) -> tuple:
         return x * w * n, (w**2).sum(), "text", treadle.ones(1)
 
-    product, square, text, constant = checkpoint(
-        function, x, 3, w, None, use_reentrant=reentrant
-    )
+    product, square, text, constant = checkpoint(function, x, 3, w, None, use_reentrant=reentrant)
     assert text == "text"
     (product.sum() + square).backward()
     assert treadle.equal(x.grad, 3 * w) and treadle.allclose(w.grad, 3 * x + 2 * w)

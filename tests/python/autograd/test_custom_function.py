@@ -1,10 +1,13 @@
 """Functions whose forward and backward are written in Python, and the modes of autograd."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle.autograd import Function
 from treadle.autograd.function import once_differentiable

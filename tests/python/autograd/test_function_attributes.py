@@ -1,10 +1,13 @@
 """Attributes of custom functions and of what their forward and backward share."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle.autograd import Function, NestedIOFunction
 from treadle.autograd.function import FunctionCtx

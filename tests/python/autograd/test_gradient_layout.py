@@ -1,10 +1,13 @@
 """A gradient lies in memory as its parameter does: `p.grad.view(-1)` works if `p.view(-1)` does."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable
 
 import pytest
+
 import treadle
 from treadle import nn
 

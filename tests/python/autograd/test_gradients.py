@@ -2,9 +2,12 @@
 first and second order, and the same bits at every thread count.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 from treadle_testing import checks
 from treadle_testing.cases import in_suite, pairs, samples_of
 from treadle_testing.catalogue import Operator, operators

@@ -3,9 +3,12 @@ along directions, with the backward pass recorded, of real and complex arguments
 numbers that are drawn.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 from treadle_testing import derivatives
 from treadle_testing.cases import has_samples, in_suite, pairs
 from treadle_testing.catalogue import Operator, operators

@@ -2,11 +2,14 @@
 name that ends in an underscore counts what it changes.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Callable
 
 import pytest
+
 import treadle
 from treadle_testing import checks
 from treadle_testing.cases import in_suite, samples_of
@@ -158,8 +161,6 @@ def test_every_in_place_name_counts_what_it_changes(name: str) -> None:
         before = x._version
         WITHOUT_SAMPLES[name](x)
         assert x._version > before
-
-
 
 
 def test_a_change_that_is_refused_writes_nothing() -> None:

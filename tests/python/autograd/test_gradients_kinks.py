@@ -2,9 +2,12 @@
 range: between the slopes on both sides, first order and second.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 from treadle_testing import derivatives
 from treadle_testing.cases import pairs
 from treadle_testing.catalogue import Operator

@@ -3,6 +3,8 @@ numbers known from mathematics. test_gradients_forward.py and test_gradients_kin
 same classes in every operator.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -10,6 +12,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 import treadle.nn.functional as F
 from treadle.autograd import gradcheck, gradgradcheck
@@ -35,9 +38,7 @@ def derivatives(f: Callable[[treadle.Tensor], treadle.Tensor], x: float, count: 
 
 def assert_grad(value: treadle.Tensor, x: treadle.Tensor, expected: Any) -> None:
     for create_graph in (False, True):
-        (got,) = treadle.autograd.grad(
-            value.sum(), x, retain_graph=True, create_graph=create_graph
-        )
+        (got,) = treadle.autograd.grad(value.sum(), x, retain_graph=True, create_graph=create_graph)
         np.testing.assert_allclose(got.detach().numpy(), expected, rtol=1e-12, atol=1e-12)
 
 
@@ -89,7 +90,8 @@ def test_grid_sample_on_the_border(mode: str) -> None:
     """A point on the border stands still, whether backward is recorded or not."""
     image = treadle.arange(1, 17, dtype=treadle.float64).view(1, 1, 4, 4) * 2
     grid = F.affine_grid(
-        treadle.tensor([[[1.0, 0, 0], [0, 1, 0]]], dtype=treadle.float64), (1, 1, 4, 4),
+        treadle.tensor([[[1.0, 0, 0], [0, 1, 0]]], dtype=treadle.float64),
+        (1, 1, 4, 4),
         align_corners=True,
     ).requires_grad_()
     out = F.grid_sample(image, grid, padding_mode=mode, align_corners=True)
@@ -121,8 +123,10 @@ def test_grid_sample_of_points_that_are_nowhere(interpolation: str, padding: str
 def test_powers_of_numbers_by_complex_and_negative_bases() -> None:
     x = leaf([0.5, 2.0])
     assert gradcheck(lambda x: treadle.pow(1 + 2j, x), (x,))
-    assert gradcheck(lambda x: treadle.pow(treadle.tensor([-2.0, -0.5], dtype=treadle.float64), x),
-                     (leaf([1 + 0.5j, 2 - 1j], treadle.complex128),))
+    assert gradcheck(
+        lambda x: treadle.pow(treadle.tensor([-2.0, -0.5], dtype=treadle.float64), x),
+        (leaf([1 + 0.5j, 2 - 1j], treadle.complex128),),
+    )
     whole = leaf([2.0, 3.0])
     assert_grad(treadle.pow(-2.0, whole), whole, [NAN, NAN])
 
@@ -141,10 +145,13 @@ def test_powers_at_zero() -> None:
 # ---- losses ----
 
 
-@pytest.mark.parametrize("loss, second", [
-    (lambda x, y: F.huber_loss(x, y, reduction="sum", delta=0.5), 1.0),
-    (lambda x, y: F.smooth_l1_loss(x, y, reduction="sum", beta=0.5), 2.0),
-])
+@pytest.mark.parametrize(
+    "loss, second",
+    [
+        (lambda x, y: F.huber_loss(x, y, reduction="sum", delta=0.5), 1.0),
+        (lambda x, y: F.smooth_l1_loss(x, y, reduction="sum", beta=0.5), 2.0),
+    ],
+)
 def test_losses_that_are_square_near_zero(loss: Any, second: float) -> None:
     target = treadle.zeros(4, dtype=treadle.float64)
     x = treadle.tensor([0.0, 0.25, 2.0, -3.0], dtype=treadle.float64)
@@ -170,9 +177,7 @@ def test_second_derivatives_of_products(how: str, values: tuple[float, ...]) -> 
         return getattr(own, how)(0, index, rest, "prod").sum()
 
     x = treadle.tensor(values, dtype=treadle.float64)
-    np.testing.assert_allclose(
-        hessian(product, x).numpy(), hessian(lambda x: x.prod(), x).numpy()
-    )
+    np.testing.assert_allclose(hessian(product, x).numpy(), hessian(lambda x: x.prod(), x).numpy())
 
 
 @pytest.mark.parametrize("n, rank", [(3, 1), (3, 2), (3, 0), (4, 2), (4, 3), (2, 0), (1, 0)])
@@ -192,14 +197,17 @@ def test_second_derivatives_of_determinants_without_full_rank(
 # ---- series ----
 
 
-@pytest.mark.parametrize("name, expected", [
-    ("sinc", [0, -math.pi**2 / 3, 0, math.pi**4 / 5]),
-    ("spherical_bessel_j0", [0, -1 / 3, 0, 1 / 5]),
-    ("i1", [1 / 2, 0, 3 / 8]),
-    ("modified_bessel_i1", [1 / 2, 0, 3 / 8]),
-    ("bessel_j1", [1 / 2, 0, -3 / 8]),
-    ("i1e", [1 / 2, 0]),
-])
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("sinc", [0, -(math.pi**2) / 3, 0, math.pi**4 / 5]),
+        ("spherical_bessel_j0", [0, -1 / 3, 0, 1 / 5]),
+        ("i1", [1 / 2, 0, 3 / 8]),
+        ("modified_bessel_i1", [1 / 2, 0, 3 / 8]),
+        ("bessel_j1", [1 / 2, 0, -3 / 8]),
+        ("i1e", [1 / 2, 0]),
+    ],
+)
 def test_derivatives_of_quotients_at_zero(name: str, expected: list[float]) -> None:
     f = getattr(treadle.special, name)
     np.testing.assert_allclose(derivatives(f, 0.0, len(expected)), expected, atol=1e-14)

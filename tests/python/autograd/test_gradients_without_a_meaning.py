@@ -1,6 +1,8 @@
 """Gradients of what the argument does not decide: the other half of a Hermitian matrix, vectors
 that only complete others, rows that are masked."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import treadle

@@ -1,11 +1,14 @@
 """Views that may not be changed in place, and why: those of functions with several results, those
 made where nothing is recorded, those of leaves, those of custom functions; inference tensors."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable
 
 import pytest
+
 import treadle
 
 SEVERAL = (

@@ -2,6 +2,8 @@
 function runs twice.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

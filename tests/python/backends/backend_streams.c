@@ -1,5 +1,6 @@
 /* For tests: a backend in host memory with all that one may have: two devices, streams and events
  * that are numbers, pinned memory, a storage tag, dtypes of its own. */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 #include <treadle/plugin.h>

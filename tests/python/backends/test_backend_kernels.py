@@ -2,14 +2,17 @@
 device of another plug-in; a device that is lost.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import shutil
 import struct
 from pathlib import Path
 
-import plugins
 import pytest
+
+import plugins
 import treadle
 from plugins import alone
 

@@ -2,14 +2,17 @@
 limits, what is kept for which stream, and what is said when memory runs out.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ctypes
 from collections import OrderedDict
 from pathlib import Path
 
-import plugins
 import pytest
+
+import plugins
 import treadle
 from plugins import alone
 
@@ -88,7 +91,9 @@ def test_table(library: str) -> None:
     treadle.load_backend(library)
     kept = [treadle.empty(400000, **DEVICE) for _ in range(3)]
     del kept[1]
-    assert treadle.streams.memory_summary(abbreviated=True) == """\
+    assert (
+        treadle.streams.memory_summary(abbreviated=True)
+        == """\
 |===========================================================================|
 |                            Memory of streams:0                            |
 |---------------------------------------------------------------------------|
@@ -115,6 +120,7 @@ def test_table(library: str) -> None:
 | Non-releasable allocs |       2    |       2    |       2    |       0    |
 |===========================================================================|
 """
+    )
     full = treadle.streams.memory_summary("streams:1").splitlines()
     assert "Memory of streams:1" in full[1] and full[7].startswith("| Allocated memory ")
     assert full[8].startswith("|       from large pool |") and len({len(row) for row in full}) == 1

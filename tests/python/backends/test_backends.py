@@ -3,6 +3,8 @@ its memory and its random numbers; saved here and loaded there; who answers what
 at `import treadle`.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -14,8 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import plugins
 import pytest
+
+import plugins
 import treadle
 from doc_examples import run_examples
 from plugins import alone
@@ -206,9 +209,7 @@ def test_calls_that_do_not_fit_come_to_an_end(other: str) -> None:
 def test_tensors_on_a_device(minimal: str) -> None:
     treadle.load_backend(minimal)
     x = treadle.arange(6.0, device="minimal").reshape(2, 3)
-    assert repr(x) == (
-        "tensor([[0., 1., 2.],\n        [3., 4., 5.]], device='minimal:0')"
-    )
+    assert repr(x) == ("tensor([[0., 1., 2.],\n        [3., 4., 5.]], device='minimal:0')")
     assert repr(treadle.empty(0, 2, device="minimal:1")) == (
         "tensor([], device='minimal:1', size=(0, 2))"
     )

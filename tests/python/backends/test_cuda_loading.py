@@ -3,6 +3,8 @@ is missing. Each program is a process of its own, in which there is no package t
 made here.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import subprocess
@@ -10,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import treadle
 
 MISSING = "the package treadle-cuda is not installed"
@@ -126,10 +129,6 @@ def test_the_package_is_looked_for_when_a_device_is_asked_for(tmp_path: Path) ->
     )
     reason = f"{library}: expected a shared library that can be loaded, got: "
     assert shown[:2] == ["False", "False True"]
-    assert shown[2].startswith(
-        f"empty_like: {NO_DEVICE}: {reason}"
-    )
-    assert shown[3].startswith(
-        "cuda.current_device: expected a CUDA device, got none: " + reason
-    )
+    assert shown[2].startswith(f"empty_like: {NO_DEVICE}: {reason}")
+    assert shown[3].startswith("cuda.current_device: expected a CUDA device, got none: " + reason)
     assert len(shown) == 4

@@ -1,11 +1,14 @@
 """Names that a backend may give its devices, and how many of them there may be."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from pathlib import Path
 
-import plugins
 import pytest
+
+import plugins
 import treadle
 from plugins import alone
 

@@ -2,6 +2,8 @@
 anything but itself looks into.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -10,8 +12,9 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import plugins
 import pytest
+
+import plugins
 
 PROJECT = plugins.MINIMAL.parent
 

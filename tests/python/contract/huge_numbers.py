@@ -9,6 +9,8 @@ of its result, is printed. JOURNAL always holds the number of the call and what 
 process that started this one.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -17,6 +19,7 @@ import time
 from typing import Any, Iterator
 
 import numpy as np
+
 import treadle
 from treadle_testing import limits
 from treadle_testing.cases import dtypes_of, has_samples, samples_of

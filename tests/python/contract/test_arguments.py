@@ -1,11 +1,14 @@
 """How calls find their operator: overloads, keywords, aliases, and messages when nothing fits."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 
 
@@ -200,9 +203,7 @@ def test_signatures_can_be_inspected() -> None:
         lambda x, none: treadle.roll(x, 1, *none),
     ],
 )
-def test_none_is_an_empty_list_where_that_is_the_default(
-    x: treadle.Tensor, call: Callable
-) -> None:
+def test_none_is_an_empty_list_where_that_is_the_default(x: treadle.Tensor, call: Callable) -> None:
     assert treadle.equal(call(x, (None,)), call(x, ()))
 
 

@@ -1,11 +1,14 @@
 """Arguments in the forms that programs give them: values, sizes, dimensions and devices."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle as torch
 
 # ---- values ----

@@ -1,6 +1,8 @@
 """No argument is taken and ignored: a parameter of a public function that its body never reads is
 in the table of docs/arguments-without-effect.md, with the reason, and nothing else is."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast

@@ -6,6 +6,8 @@ argument that does not fit (operators/hostile.py), in a process of its own so th
 failed test that names the call.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -16,6 +18,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import nn
 from treadle_testing.law import REFUSALS

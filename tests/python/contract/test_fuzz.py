@@ -2,6 +2,8 @@
 wrong.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -10,9 +12,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import treadle
-
-from fuzz import law
 from fuzz.draw import draw
 from fuzz.judge import Finding, judge
 from fuzz.memory import Snapshot
@@ -21,8 +20,10 @@ from fuzz.script import source
 from fuzz.sequence import STEPS, sequence
 from fuzz.shrink import candidates
 from fuzz.values import FILLED, PALETTES, Palette
-from source_tree import TESTS
 
+import treadle
+from fuzz import law
+from source_tree import TESTS
 
 # Faults, by name: a module that puts the fault into `neg`, as a library might have it.
 FAULTS = {
@@ -152,9 +153,7 @@ treadle.Tensor.resize_ = resize_
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", SEQUENCE_FAULTS)
 def test_finds_what_is_wrong_in_a_sequence(fault: str, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import ctypes, treadle\n" + SEQUENCE_FAULTS[fault]
-    )
+    (tmp_path / "sitecustomize.py").write_text("import ctypes, treadle\n" + SEQUENCE_FAULTS[fault])
     done = run(tmp_path, "--sequences", "100", "--seed", "2")
     assert done.returncode == 1 and fault in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
     first = next(line for line in done.stdout.splitlines() if line.startswith("sequence "))

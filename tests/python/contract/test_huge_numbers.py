@@ -5,6 +5,8 @@ By the model: every operator, with each integer of its samples made huge (huge_n
 what no sample has.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -14,6 +16,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 import treadle
 
 HERE = Path(__file__).resolve().parent

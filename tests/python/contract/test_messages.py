@@ -5,12 +5,15 @@ library. These are the goldens; that every message of every operator keeps the l
 calling all of them with arguments that do not fit (operators/hostile.py).
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle_testing.cases import has_samples, in_suite
 from treadle_testing.catalogue import Operator, operators

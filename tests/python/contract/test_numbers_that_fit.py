@@ -2,11 +2,14 @@
 written: it is not cut, wrapped or made real without a word.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable
 
 import pytest
+
 import treadle
 from treadle.nn import functional as F
 from treadle_testing.cases import dtypes_of, has_samples, samples_of

@@ -1,8 +1,11 @@
 """What operators make of arguments at the edge of what they take, as programs rely on it."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 import treadle.nn.functional as F  # noqa: N812
 

@@ -2,12 +2,15 @@
 result has. docs/contract.md states the rules.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle_testing import device
 from treadle_testing.cases import dtypes_of, has_samples, in_suite, samples_of
@@ -17,9 +20,7 @@ from treadle_testing.sample import Sample, map_arrays, to_tensor
 
 PREFERRED = ("float32", "float64", "int64", "bool", "complex64", "int32")
 WITH_OUT = [
-    o
-    for o in operators()
-    if in_suite(o) and has_samples(o) and o.takes_out and not o.is_unwritten
+    o for o in operators() if in_suite(o) and has_samples(o) and o.takes_out and not o.is_unwritten
 ]
 
 
@@ -327,6 +328,7 @@ def test_lists_whose_tensors_overlap_are_worked_through_in_order(make: Shifted) 
     if device.kind() != "cpu":
         pytest.skip("a device without the operator has it run on a copy of each tensor")
     memory, first, second = make(50_000, treadle.float32)
+
     def step(params: list[treadle.Tensor], grads: list[treadle.Tensor]) -> None:
         treadle._C._fused_sgd_(
             params, grads, [], weight_decay=0.0, momentum=0.0, lr=-1.0, dampening=0.0,

@@ -1,5 +1,7 @@
 """Arguments that once had no effect: each does what it says, or is refused with the reason."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import io
@@ -9,6 +11,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.autograd import Function, forward_ad, gradcheck, gradgradcheck

@@ -1,10 +1,13 @@
 """Exceptions whose type depends on what does not fit, as programs that catch them expect."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable
 
 import pytest
+
 import treadle
 from treadle.nn import functional as F
 
@@ -80,9 +83,7 @@ ONE_LINE = treadle.ones(1, 1, 3)
         ),
     ],
 )
-def test_the_type_and_the_text(
-    call: Callable[[], Any], error: type[Exception], said: str
-) -> None:
+def test_the_type_and_the_text(call: Callable[[], Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error) as info:
         call()
     assert type(info.value) is error and str(info.value) == said

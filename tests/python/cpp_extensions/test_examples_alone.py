@@ -2,6 +2,8 @@
 by the commands of its README against the installed wheel; and several backends at once.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -12,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from environments import ROOT, fresh, testing_wheel, wheel  # noqa: F401  (fixtures)
 from source_tree import PYTHON
 

@@ -5,6 +5,8 @@ The compiler takes half a minute for the library here, so that nearly all of thi
 program does with it runs in a process of its own.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -15,8 +17,9 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import plugins
 import pytest
+
+import plugins
 from treadle.utils import _compiler, cpp_extension, operator_library
 
 ENTRIES = """\

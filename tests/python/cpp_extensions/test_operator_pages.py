@@ -2,6 +2,8 @@
 else.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -10,8 +12,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from environments import ROOT, fresh, testing_wheel, wheel  # noqa: F401  (fixtures)
 from test_plugin_pages import Reader, fenced, with_python
+
+from environments import ROOT, fresh, testing_wheel, wheel  # noqa: F401  (fixtures)
 
 PAGE = ROOT / "docs" / "operators-from-outside.md"
 
@@ -38,9 +41,7 @@ def test_the_first_steps(tmp_path: Path) -> None:
     assert reader.follow(until="## 3. A package") == ["python try.py", "python try.py | head -n 6"]
 
 
-def test_the_guide_with_the_page_and_the_wheel(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_guide_with_the_page_and_the_wheel(environment: dict[str, str], tmp_path: Path) -> None:
     reader = Reader(PAGE, tmp_path, {**environment, "HOME": str(tmp_path)})
     done = reader.follow(until="## 6. Versions")
     assert "python -m pytest -q test_my_ops.py" in done

@@ -2,6 +2,8 @@
 the guide does what it says when it is followed word by word.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -11,8 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import plugins
 import pytest
+
+import plugins
 from environments import fresh, testing_wheel, wheel  # noqa: F401  (fixtures)
 
 DOCS = plugins.ROOT / "docs"
@@ -197,7 +200,9 @@ def test_the_mistake_that_the_guide_shows(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.builds
 def test_the_guide_with_the_page_and_the_wheel(
-    wheel: Path, testing_wheel: Path, tmp_path: Path  # noqa: F811
+    wheel: Path,  # noqa: F811
+    testing_wheel: Path,  # noqa: F811
+    tmp_path: Path,  # noqa: F811
 ) -> None:
     """In an empty environment that has what the page asks for and nothing else."""
     (tmp_path / "work").mkdir()

@@ -5,13 +5,16 @@ tests/data/plugin_v1/plugin.h is the header of version 1 as it was released. It 
 header of today may only add to it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import plugins
 import pytest
+
+import plugins
 
 RELEASED = plugins.ROOT / "tests" / "data" / "plugin_v1"
 CURRENT = plugins.ROOT / "plugin" / "treadle"

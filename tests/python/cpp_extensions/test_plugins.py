@@ -2,15 +2,17 @@
 stays registered, and what is right works, in C and in C++, by any compiler.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re
 from pathlib import Path
 from typing import Callable
 
-import plugins
 import pytest
 
+import plugins
 import treadle
 
 MM = '"mm(Tensor self, Tensor mat2) -> Tensor"'

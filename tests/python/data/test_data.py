@@ -1,5 +1,7 @@
 """Datasets, samplers, collation, and DataLoader with its worker processes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import collections
 import os
 import random

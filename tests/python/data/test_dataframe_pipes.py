@@ -1,11 +1,14 @@
 """Pipes of tables, and tables of which is captured what is done with them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import random
 from typing import Any, Dict, Iterator, List, Optional
 
 import pytest
+
 import treadle
 from treadle.utils.data.datapipes.dataframe import dataframe_wrapper as tables
 from treadle.utils.data.datapipes.dataframe import dataframes as captured
@@ -162,6 +165,4 @@ def test_functions_of_modules() -> None:
     captured.disable_capture()
     with pytest.raises(RuntimeError) as error:
         frame["a"]
-    assert str(error.value) == (
-        "capture: expected it to be on, got a use behind disable_capture()"
-    )
+    assert str(error.value) == ("capture: expected it to be on, got a use behind disable_capture()")

@@ -1,5 +1,7 @@
 """The iterators of DataLoader by the names that programs ask for."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import treadle

@@ -1,5 +1,7 @@
 """Pipes that read files by their names, passes that begin in the middle, decorators of pipes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import io
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle.utils.data import (
     DataLoader,

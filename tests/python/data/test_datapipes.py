@@ -1,5 +1,7 @@
 """Pipes of samples: what each passes on, passes that exclude each other, pipes in a DataLoader."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+
 import treadle
 from treadle.utils.data import DataLoader, IterDataPipe, MapDataPipe, functional_datapipe
 from treadle.utils.data import datapipes as pipes

@@ -5,6 +5,8 @@ another thread takes it and waits for the first lock. The variable of a function
 at its first use is under such a lock, too.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Iterator, NamedTuple
 
 import pytest
+
 from source_tree import ROOT
 
 SOURCES = sorted((ROOT / "python_bindings" / "csrc").rglob("*.[ch]*"))
@@ -171,8 +174,8 @@ def test_the_check_finds_first_uses(body: str) -> None:
     [
         "static PyObject* cache = nullptr;",
         "static auto* all = new std::map<int, PyObject*>();",
-        "static PyMethodDef table[] = {{\"a\", slot(&call), METH_O, nullptr}, {}};",
-        "static constexpr const char* kNames[] = {\"a\"};",
+        'static PyMethodDef table[] = {{"a", slot(&call), METH_O, nullptr}, {}};',
+        'static constexpr const char* kNames[] = {"a"};',
         "static std::vector<int> list;",
     ],
 )

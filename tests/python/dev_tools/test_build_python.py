@@ -2,6 +2,8 @@
 always the one that is there now.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast
@@ -54,4 +56,4 @@ def test_bazel_looks_again_when_another_python_takes_the_place_of_one() -> None:
     assert found == 2
     options = (ROOT / "tools" / "dev" / "environment.py").read_text()
     assert re.search(r"TREADLE_PYTHON_IS=\{.*treadle\.stamp.*\}", options)
-    assert re.search(r'digest = .*sys\.version', options), "the stamp tells Pythons apart"
+    assert re.search(r"digest = .*sys\.version", options), "the stamp tells Pythons apart"

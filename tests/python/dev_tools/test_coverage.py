@@ -1,11 +1,14 @@
 """./dev coverage and docs/coming-from-pytorch.md: what they say is missing is, and nothing else."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib.util
 from typing import Any, Iterator
 
 import pytest
+
 import treadle.run
 from source_tree import ROOT
 

@@ -1,5 +1,7 @@
 """./dev lint: the rules of folders, on small trees that are made up."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib
@@ -10,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from source_tree import ROOT
 
 LAYERS = "plugin/treadle <- core <- aten <- autograd <- plugin/host <- python_bindings"

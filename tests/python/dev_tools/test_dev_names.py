@@ -1,5 +1,7 @@
 """./dev names: how it compares two lists of names, and what it writes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib.util
@@ -9,6 +11,7 @@ import sys
 from typing import Any
 
 import pytest
+
 from source_tree import ROOT
 
 FOLDER = ROOT / "tools" / "dev"

@@ -1,5 +1,7 @@
 """./dev oracle: values that go between the sides, what is judged other, what is kept."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib
@@ -92,7 +94,7 @@ def test_exceptions_are_compared_by_class(tools: dict[str, ModuleType]) -> None:
     plain, compare = tools["plain"], tools["compare"]
     wrong = plain.failure(IndexError("a place"))
     assert list(compare.differences(wrong, plain.failure(IndexError("another")), "int64")) == []
-    (kind, text), = compare.differences(plain.failure(TypeError("x")), wrong, "int64")
+    ((kind, text),) = compare.differences(plain.failure(TypeError("x")), wrong, "int64")
     assert (kind, text) == ("exception", "IndexError: a place instead of TypeError")
     assert [k for k, _ in compare.differences(wrong, 1, "int64")] == ["accepted"]
     assert [k for k, _ in compare.differences(1, wrong, "int64")] == ["refused"]
@@ -165,9 +167,13 @@ def test_differences_for_a_reason_are_counted_apart(
     found = [("values", "value", "1 instead of -1", 0), ("gradients", "strides", "(1,)", 1)]
     summary.add("svd", "float64", oracle.Found(4, found))
     assert summary.print() == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith(
-        "4 samples of 1 names: 3 equal (75.00%), 1 differ for a reason, 0 without one; "
-        "0 crashes; 1 results with other strides, 0 whose values are not compared"
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[-1]
+        .endswith(
+            "4 samples of 1 names: 3 equal (75.00%), 1 differ for a reason, 0 without one; "
+            "0 crashes; 1 results with other strides, 0 whose values are not compared"
+        )
     )
     summary.add("svd", "float64", oracle.Found(1, [("values", "shape", "[2]", 0)]))
     assert summary.print() == 1
@@ -182,9 +188,13 @@ def test_values_that_are_drawn_are_not_compared(
     summary = oracle.Summary(None)
     summary.add("rand", "float64", oracle.Found(2, [("values", "value", "1 instead of 2", 0)]))
     assert summary.print() == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith(
-        "2 samples of 1 names: 2 equal (100.00%), 0 differ for a reason, 0 without one; "
-        "0 crashes; 0 results with other strides, 1 whose values are not compared"
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[-1]
+        .endswith(
+            "2 samples of 1 names: 2 equal (100.00%), 0 differ for a reason, 0 without one; "
+            "0 crashes; 0 results with other strides, 1 whose values are not compared"
+        )
     )
     summary.add("rand", "float64", oracle.Found(1, [("values", "dtype", "int64", 0)]))
     assert summary.print() == 1

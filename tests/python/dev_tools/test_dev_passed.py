@@ -1,5 +1,7 @@
 """Tests that passed are not run again while nothing changes: what counts as a change."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import subprocess
@@ -8,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from source_tree import ROOT
 
 TOOL = ROOT / "tools" / "dev"

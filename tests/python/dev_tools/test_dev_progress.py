@@ -1,5 +1,7 @@
 """./dev shows how much of a build is done, and the time that is left at the pace of a minute."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib
@@ -7,6 +9,7 @@ import sys
 from types import ModuleType
 
 import pytest
+
 from source_tree import ROOT
 
 

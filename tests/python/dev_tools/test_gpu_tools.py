@@ -2,6 +2,8 @@
 says on a machine without a device, of wheels that do not fit, and of a program that does not end.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
+
 import source_tree
 
 ROOT = Path(os.environ.get("TREADLE_SOURCE", source_tree.ROOT))

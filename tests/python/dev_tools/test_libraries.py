@@ -1,5 +1,7 @@
 """./dev libraries: its table, its versions, and how it tells right numbers from wrong ones."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
+
 import treadle
 from source_tree import ROOT
 

@@ -1,5 +1,7 @@
 """The wheel in an empty virtual environment, with nothing but NumPy beside it."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from environments import ROOT, fresh, testing_wheel, wheel  # noqa: F401  (fixtures)
 
 PROGRAM = """
@@ -76,7 +79,8 @@ def test_what_the_wheel_holds(wheel: Path) -> None:  # noqa: F811
 @pytest.mark.slow
 @pytest.mark.builds
 def test_the_tests_of_operators_have_a_wheel(
-    wheel: Path, testing_wheel: Path  # noqa: F811
+    wheel: Path,  # noqa: F811
+    testing_wheel: Path,  # noqa: F811
 ) -> None:
     assert testing_wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(testing_wheel) as archive:
@@ -162,9 +166,10 @@ def test_the_archive_of_the_sources(tmp_path: Path) -> None:
     with tarfile.open(made[0]) as archive:
         names = archive.getnames()
         top = made[0].name.removesuffix(".tar.gz")
-        assert f"Version: {top.partition('-')[2]}\n" in archive.extractfile(
-            f"{top}/PKG-INFO"
-        ).read().decode()
+        assert (
+            f"Version: {top.partition('-')[2]}\n"
+            in archive.extractfile(f"{top}/PKG-INFO").read().decode()
+        )
         for wanted in ("dev", "pyproject.toml", "native_functions.yaml", "core/tensor/tensor.h"):
             assert f"{top}/{wanted}" in names
         assert archive.getmember(f"{top}/dev").mode & 0o111

@@ -2,6 +2,8 @@
 may return, and how long they live.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc
@@ -12,6 +14,7 @@ from collections import Counter
 from typing import Any, Callable, List, Optional, Tuple
 
 import pytest
+
 import treadle
 import treadle.nn.functional as F
 from treadle import nn
@@ -544,9 +547,7 @@ def test_a_mode_without_a_handler() -> None:
     with pytest.raises(NotImplementedError) as caught:
         with TorchDispatchMode():
             treadle.ones(2)
-    assert str(caught.value) == (
-        "TorchDispatchMode: expected __torch_dispatch__ to be defined"
-    )
+    assert str(caught.value) == ("TorchDispatchMode: expected __torch_dispatch__ to be defined")
 
 
 def test_what_is_no_mode() -> None:

@@ -2,11 +2,14 @@
 through, and on tensors of a class that stands for others.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle.utils._python_dispatch import BaseTorchDispatchMode
 from treadle.utils._pytree import tree_map_only

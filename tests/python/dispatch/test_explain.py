@@ -1,11 +1,14 @@
 """explain: every operator can be asked what it is, and a call where it goes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import subprocess
 import sys
 
 import pytest
+
 import treadle
 from treadle._introspection import explain as _explain
 

@@ -3,6 +3,8 @@
 Derivatives are in test_library_autograd.py.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -12,6 +14,7 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import Tensor
 from treadle.library import Library, custom_op, fallthrough_kernel, infer_schema
@@ -378,7 +381,6 @@ def test_dynamic_operators_need_no_tensors(lib: Library) -> None:
 
 
 # ---- treadle.ops
-
 
 
 def test_outs_have_the_names_that_programs_call() -> None:

@@ -1,5 +1,7 @@
 """Derivatives of operators that a program defines, and opcheck."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc
@@ -8,6 +10,7 @@ import weakref
 from typing import Any, Iterator, List, Sequence, Tuple
 
 import pytest
+
 import treadle
 from treadle import Tensor
 from treadle.library import Library, OpCheckError, custom_op, opcheck

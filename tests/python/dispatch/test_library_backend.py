@@ -4,12 +4,15 @@ The backend is a plug-in of memory and copies alone. It stays for as long as the
 test is a program of its own.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from pathlib import Path
 
-import plugins
 import pytest
+
+import plugins
 
 BEGIN = """
 import sys

@@ -2,6 +2,8 @@
 told of a call, in which order they are asked, and how they are switched off.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -13,6 +15,7 @@ import threading
 from typing import Any
 
 import pytest
+
 import treadle
 import treadle.nn.functional as F
 from treadle import nn, overrides
@@ -35,9 +38,7 @@ class Logged(treadle.Tensor):
     log: list = []
 
     @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: tuple = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
         Logged.log.append((func, args, kwargs, tuple(types)))
         return super().__torch_function__(func, types, args, kwargs)
 
@@ -46,9 +47,7 @@ class Duck:
     """Stands for a tensor without being one."""
 
     @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: tuple = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
         return ("duck", func, args, kwargs)
 
 

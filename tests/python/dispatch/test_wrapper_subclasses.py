@@ -2,6 +2,8 @@
 tensors without memory of their own, and what of that is refused.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -13,6 +15,7 @@ import weakref
 from typing import Any, List
 
 import pytest
+
 import treadle
 import treadle.nn.functional as F
 from treadle import nn

@@ -1,5 +1,7 @@
 """treadle.distributed and DistributedDataParallel, with two and three processes on this machine."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -17,6 +19,7 @@ from typing import Any, Callable, Iterator, List
 
 import numpy as np
 import pytest
+
 import treadle
 import treadle.distributed as dist
 from treadle import nn

@@ -5,6 +5,8 @@ does the same thing once. A child that finds a lock taken would wait for ever: i
 while, and counts.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import subprocess

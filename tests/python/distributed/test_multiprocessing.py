@@ -1,5 +1,7 @@
 """Tensors in several processes: one memory, whatever they came through, and nothing left of it."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc
@@ -15,6 +17,7 @@ import time
 from typing import Any, Iterator
 
 import pytest
+
 import treadle
 import treadle.multiprocessing as mp
 from processes import is_running

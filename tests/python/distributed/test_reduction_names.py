@@ -1,5 +1,7 @@
 """Functions of PyTorch's that take tensors apart for other processes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -7,6 +9,7 @@ import tempfile
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle.multiprocessing import reductions
 
@@ -67,9 +70,7 @@ def test_memory_by_its_name() -> None:
 
 def test_tensors() -> None:
     x = treadle.arange(6.0)
-    made = reductions.rebuild_tensor(
-        treadle.nn.Parameter, x.storage(), (1, (2, 2), (3, 1), True)
-    )
+    made = reductions.rebuild_tensor(treadle.nn.Parameter, x.storage(), (1, (2, 2), (3, 1), True))
     assert isinstance(made, treadle.nn.Parameter) and made.tolist() == [[1.0, 2.0], [4.0, 5.0]]
     meta = reductions.rebuild_meta_tensor(
         treadle.Tensor, (2, 3), (3, 1), 0, treadle.float32, 24, True
@@ -94,7 +95,9 @@ def test_what_is_refused() -> None:
     )
     with pytest.raises(NotImplementedError) as error:
         reductions.rebuild_sparse_compressed_tensor(
-            *[len, ()] * 3, (2, 2), treadle.sparse_csr  # type: ignore[arg-type]
+            *[len, ()] * 3,
+            (2, 2),
+            treadle.sparse_csr,  # type: ignore[arg-type]
         )
     assert str(error.value) == (
         "rebuild_sparse_compressed_tensor: expected the layout sparse_coo, got treadle.sparse_csr"

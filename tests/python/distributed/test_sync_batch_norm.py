@@ -1,13 +1,16 @@
 """Batch normalisation over the batches of several processes: the same as over the whole batch in
 one, with all derivatives."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-import treadle
 from test_distributed import together
+
+import treadle
 from treadle import nn
 
 SIZES = [3, 5, 0]  # of the batches of the processes

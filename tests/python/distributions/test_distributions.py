@@ -5,6 +5,8 @@ The cases stand in distribution_cases/cases.py, and PyTorch's results beside the
 case fails.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -21,9 +23,10 @@ from typing import Any, Iterator
 
 import numpy as np
 import pytest
-import treadle
 from distribution_cases.cases import CASES, Case
 from distribution_cases.record import build, record
+
+import treadle
 from treadle import distributions
 
 KEPT = json.loads((Path(__file__).parent / "distribution_cases" / "results.json").read_text())

@@ -2,6 +2,8 @@
 for. An entry without a pair of distributions here fails.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -9,6 +11,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import distributions as d
 from treadle.distributions.kl import _KL_REGISTRY

@@ -2,6 +2,8 @@
 entropies, moments, and whether samples follow them.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import inspect
@@ -11,6 +13,7 @@ from typing import Any, Callable, Optional
 import numpy as np
 import pytest
 import scipy.stats as st
+
 import treadle
 from treadle import distributions as d
 

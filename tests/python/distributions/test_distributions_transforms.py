@@ -2,6 +2,8 @@
 automatic differentiation finds, caches, shapes, and the two registries.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc
@@ -11,6 +13,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import distributions as d
 from treadle.distributions import constraints

@@ -6,12 +6,15 @@ tests/codegen/test_new_operator.py, which builds what it adds, docs/backends.md 
 docs/operators-from-outside.md by test_operator_pages.py.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
 import pytest
+
 from doc_examples import run_examples
 from source_tree import ROOT
 

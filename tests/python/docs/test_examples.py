@@ -8,6 +8,8 @@ and prints the figure as its last line, `accuracy 0.9712`. The programs are foun
 here they run with --small. docs/examples.md has a row for each.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast

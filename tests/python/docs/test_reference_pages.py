@@ -2,6 +2,8 @@
 is what the library does.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import doctest
@@ -12,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import treadle
 from source_tree import ROOT
 from treadle.__main__ import main

@@ -2,12 +2,15 @@
 and what of the results has history.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import func
 from treadle.func import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp

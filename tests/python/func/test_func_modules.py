@@ -1,10 +1,13 @@
 """Modules as functions of their parameters: functional_call, stacked states of an ensemble."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.func import (

@@ -1,11 +1,14 @@
 """utils._pytree: trees of containers, taken apart, put together and mapped over."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle.utils import _pytree as pytree
 

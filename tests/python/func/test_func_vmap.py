@@ -1,11 +1,14 @@
 """vmap: dimensions of arguments and results, trees, random numbers, gradients in and through it."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import vmap
 from treadle.func import grad, jacrev
@@ -54,9 +57,7 @@ class Pair:
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         assert func is treadle.stack
         pairs = args[0]
-        return cls(
-            treadle.cat([p.a for p in pairs]), treadle.cat([p.b for p in pairs]), len(pairs)
-        )
+        return cls(treadle.cat([p.a for p in pairs]), treadle.cat([p.b for p in pairs]), len(pairs))
 
 
 def test_collections_that_know_their_batch() -> None:

@@ -1,5 +1,7 @@
 """utils._pytree: ways to leaves, forms as text, and classes that become nodes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import dataclasses

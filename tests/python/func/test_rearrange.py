@@ -1,8 +1,11 @@
 """func.rearrange: dimensions permuted, split and joined by their names."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 from treadle.func import rearrange
 

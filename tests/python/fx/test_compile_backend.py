@@ -1,11 +1,14 @@
 """treadle.compile(backend=fn): fn is given the program as a graph, and what it returns is run."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
 from typing import Any, Callable, List
 
 import pytest
+
 import treadle
 from treadle import fx, nn
 

@@ -1,5 +1,7 @@
 """treadle.fx: programs become graphs, graphs become code, and both compute the same."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
+
 import treadle
 import treadle.fx as fx
 import treadle.nn.functional as F
@@ -199,7 +202,9 @@ def test_a_tracer_of_ones_own() -> None:
     tracer = Blocks()
     graph = tracer.trace(net)
     assert [n.target for n in graph.nodes if n.op == "call_module"] == [
-        "blocks.0", "blocks.1", "blocks.2",
+        "blocks.0",
+        "blocks.1",
+        "blocks.2",
     ]
     assert tracer.node_name_to_scope["blocks_0"] == ("blocks.0", Block)
     node = next(n for n in graph.nodes if n.op == "call_module")
@@ -283,7 +288,13 @@ def test_dead_code() -> None:
     traced = fx.symbolic_trace(program)
     assert traced.graph.eliminate_dead_code()
     assert [n.name for n in traced.graph.nodes] == [
-        "x", "add_", "sum_1", "gt", "_assert", "mul", "output",
+        "x",
+        "add_",
+        "sum_1",
+        "gt",
+        "_assert",
+        "mul",
+        "output",
     ]
     assert not traced.graph.eliminate_dead_code()
 
@@ -393,8 +404,9 @@ def test_interpreter_and_transformer() -> None:
 
     class Swap(fx.Interpreter):
         def call_function(self, target, args, kwargs):
-            return super().call_function(treadle.tanh if target is treadle.relu else target, args,
-                                         kwargs)
+            return super().call_function(
+                treadle.tanh if target is treadle.relu else target, args, kwargs
+            )
 
     assert treadle.equal(fx.Interpreter(module).run(x, y), module(x, y))
     assert treadle.equal(Swap(module).run(x, y), -treadle.tanh(x + y))

@@ -1,8 +1,11 @@
 """fx.experimental.migrate_gradual_types.constraint_generator: what must be true of sizes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 import treadle.nn.functional as F
 from treadle import fx, nn

@@ -1,8 +1,11 @@
 """fx.experimental.migrate_gradual_types: statements about sizes and types of tensors."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 from treadle.fx.experimental.migrate_gradual_types import constraint as c
 from treadle.fx.experimental.migrate_gradual_types import (
     constraint_transformation as transformation,

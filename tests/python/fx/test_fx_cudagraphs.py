@@ -1,8 +1,11 @@
 """fx.passes for devices and compilers: parts on CUDA devices, regions that are marked."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 from treadle import fx
 from treadle.fx.passes.backends import cudagraphs

@@ -1,11 +1,14 @@
 """fx.experimental.dynamic_spec: what a program says of the sizes of its arguments."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json
 import re
 
 import pytest
+
 from treadle.fx.experimental.dynamic_spec import (
     STATIC,
     DictSpec,

@@ -1,10 +1,13 @@
 """fx.experimental, types and provenance of nodes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator
 
 import pytest
+
 import treadle
 from treadle import fx, nn
 from treadle.fx import annotate, operator_schemas, tensor_type, traceback

@@ -1,8 +1,11 @@
 """fx.experimental.graph_gradual_typechecker and unify_refinements: types of graphs by sizes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 from treadle import fx, nn
 from treadle.fx.experimental import graph_gradual_typechecker as typechecker

@@ -1,11 +1,14 @@
 """fx.passes.graph_drawer: a graph as a picture; what is given to pydot, which need not be there."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import sys
 import types
 
 import pytest
+
 import treadle
 from treadle import fx, nn
 from treadle.fx.passes.graph_drawer import FxGraphDrawer

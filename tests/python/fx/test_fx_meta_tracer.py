@@ -1,10 +1,13 @@
 """fx.experimental.meta_tracer: sizes and dtypes that are known while a program is traced."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings
 
 import pytest
+
 import treadle
 from treadle import fx, nn
 from treadle.fx.experimental import meta_tracer

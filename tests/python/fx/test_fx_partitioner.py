@@ -1,8 +1,11 @@
 """fx.experimental.accelerator_partitioner: a graph cut into parts that fit devices."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 from treadle import fx, nn
 from treadle.fx.experimental import accelerator_partitioner as partitioner

@@ -1,5 +1,7 @@
 """Passes over graphs: what can be run somewhere, parts of graphs, sizes, order."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import logging
@@ -7,6 +9,7 @@ import operator
 from typing import List, Tuple
 
 import pytest
+
 import treadle
 from treadle import fx, nn
 from treadle.fx.passes import graph_manipulation, operator_support, pass_manager, tools_common
@@ -180,9 +183,7 @@ def test_a_graph_split_by_tags():
     node(gm, "add").tag = "third"
     with pytest.raises(AssertionError) as caught:
         split_by_tags(gm, ["first", "second"])
-    assert str(caught.value) == (
-        "split_by_tags: expected a tag of first, second on add, got third"
-    )
+    assert str(caught.value) == ("split_by_tags: expected a tag of first, second on add, got third")
 
 
 def test_values_at_paths():
@@ -251,9 +252,7 @@ def test_passes_in_order(caplog):
     manager.add_constraint(pass_manager.these_before_those_pass_constraint(second, first))
     with pytest.raises(RuntimeError) as caught:
         manager([])
-    assert str(caught.value) == (
-        "PassManager: expected second before first, as a constraint says"
-    )
+    assert str(caught.value) == ("PassManager: expected second before first, as a constraint says")
     manager.constraints.clear()
     manager.remove_pass(["second"])
     manager.add_pass(pass_manager.loop_pass(first, n_iter=2))

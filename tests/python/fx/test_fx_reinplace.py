@@ -1,10 +1,13 @@
 """fx.passes.reinplace: calls that write over what nobody needs any more."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import random
 
 import pytest
+
 import treadle
 from treadle import fx, nn
 from treadle.fx.passes.reinplace import reinplace

@@ -1,10 +1,13 @@
 """fx.experimental.rewriter and debug: asserts in traced programs, a debugger in generated code."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pdb
 
 import pytest
+
 import treadle
 from treadle import fx, nn
 from treadle.fx.experimental.debug import set_trace

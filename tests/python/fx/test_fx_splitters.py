@@ -1,10 +1,13 @@
 """fx.passes: what splitters are made of, one order of graphs, shapes without memory."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator
 
 import pytest
+
 import treadle
 from treadle import fx, nn
 from treadle.fx.passes import splitter_base, tools_common

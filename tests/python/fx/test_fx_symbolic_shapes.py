@@ -1,11 +1,14 @@
 """fx.experimental.symbolic_shapes and sym_node: questions about sizes, which are numbers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import dataclasses
 import math
 
 import pytest
+
 import treadle
 from treadle import fx
 from treadle.fx.experimental import sym_node

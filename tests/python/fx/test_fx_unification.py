@@ -1,5 +1,7 @@
 """fx.experimental.unification: structures with variables, and functions chosen by signatures."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import collections
@@ -8,6 +10,7 @@ import pickle
 import warnings
 
 import pytest
+
 from treadle.fx.experimental.unification import (
     Var,
     isvar,
@@ -15,12 +18,14 @@ from treadle.fx.experimental.unification import (
     multipledispatch,
     reify,
     unifiable,
-    unification_tools as tools,
     unify,
     utils,
     var,
     variables,
     vars,
+)
+from treadle.fx.experimental.unification import (
+    unification_tools as tools,
 )
 from treadle.fx.experimental.unification.more import reify_object, unify_object
 from treadle.fx.experimental.unification.multipledispatch import conflict, core, dispatcher
@@ -223,9 +228,7 @@ def test_implementations_that_pass_the_call_on(capsys):
         """Of ints."""
         raise multipledispatch.MDNotImplementedError
 
-    text = (
-        "f: expected an implementation that takes (int), got MDNotImplementedError from each"
-    )
+    text = "f: expected an implementation that takes (int), got MDNotImplementedError from each"
     assert text_of(NotImplementedError, f, 1) == text
     f.add((object,), lambda a: "object")
     assert f(1) == "object"

@@ -1,6 +1,8 @@
 """TorchScript's front: programs as trees, annotations as types. Trees and types were compared with
 those that PyTorch prints."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast
@@ -9,6 +11,7 @@ import enum
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 import pytest
+
 import treadle
 from treadle.jit import annotations, frontend
 
@@ -161,9 +164,10 @@ def test_functions() -> None:
     dropped = on_one_line(str(frontend.get_jit_def(Point.unused, "unused", "Point")))
     assert "(param (ident x) (option (variable (ident Any))) (option) (False))" in dropped
     assert "(string_literal Cannot call @unused methods)" in dropped
-    assert frontend.get_default_args(Point.scaled) == {"by": 2} and frontend.get_default_args(
-        None
-    ) == {}
+    assert (
+        frontend.get_default_args(Point.scaled) == {"by": 2}
+        and frontend.get_default_args(None) == {}
+    )
     assert frontend.get_default_args_for_class(Point)["scaled"] == {"by": 2}
     assert frontend.is_static_fn(Point, "plain") and not frontend.is_static_fn(Point, "scaled")
     assert frontend.is_reserved_name("__jit_x") and not frontend.is_reserved_name("_jit_x")
@@ -197,9 +201,7 @@ def test_dataclasses() -> None:
         a: int
         b: float = 2.0
 
-    sources = {
-        name: make(Pair).source for name, make in frontend.DATACLASS_MAGIC_METHODS.items()
-    }
+    sources = {name: make(Pair).source for name, make in frontend.DATACLASS_MAGIC_METHODS.items()}
     assert sources["__repr__"] == "def __repr__(self) -> str:\n  return 'Pair(a=self.a, b=self.b)'"
     assert sources["__lt__"].split("\n")[:5] == [
         "def __lt__(self, other: Pair) -> bool:",
@@ -223,9 +225,7 @@ def test_dataclasses() -> None:
 
 
 def test_blocks_that_are_left_to_python() -> None:
-    text = (
-        "with torch.jit._IgnoreContextManager(a='inp:int', c='out:int'):\n    c = a + 1\n"
-    )
+    text = "with torch.jit._IgnoreContextManager(a='inp:int', c='out:int'):\n    c = a + 1\n"
     context = frontend.make_source_context(text, "some file.py", 7, 0)
     block = ast.parse(text).body[0]
     assert frontend.is_torch_jit_ignore_context_manager(block)
@@ -277,9 +277,7 @@ def test_types_of_annotations(annotation: Any, printed: Optional[str]) -> None:
     if printed is None:
         with pytest.raises(ValueError) as error:
             annotations.ann_to_type(annotation, None)
-        assert str(error.value) == (
-            f"expected a type that TorchScript has, got {annotation!r}"
-        )
+        assert str(error.value) == (f"expected a type that TorchScript has, got {annotation!r}")
     else:
         assert annotations.ann_to_type(annotation, None).annotation_str == printed
 
@@ -288,9 +286,7 @@ def test_annotations_without_the_types_of_elements() -> None:
     for bare in (List, Dict, Tuple, Optional, Union):
         with pytest.raises(RuntimeError) as error:
             annotations.try_ann_to_type(bare, None)
-        assert str(error.value) == (
-            f"expected {bare} with the types of its elements, got it alone"
-        )
+        assert str(error.value) == (f"expected {bare} with the types of its elements, got it alone")
     with pytest.raises(RuntimeError, match="^expected a dict from numbers, texts or tensors, got "):
         annotations.try_ann_to_type(Dict[Tuple[int], int], None)
     assert annotations.is_optional(Optional[int]) and annotations.is_union(Optional[int])
@@ -365,9 +361,7 @@ def test_comments() -> None:
         treadle.merge_type_from_type_comment(
             frontend.get_jit_def(with_comment, "f").decl(), decl, False
         )
-    assert str(error.value) == (
-        "type comment: expected 2 types, one for each argument, got 1"
-    )
+    assert str(error.value) == ("type comment: expected 2 types, one for each argument, got 1")
 
 
 def test_module_of_names() -> None:

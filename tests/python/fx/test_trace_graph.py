@@ -1,11 +1,14 @@
 """The graph of one run: nodes by operator, with the sizes of their arguments. Kinds and arguments
 were compared with PyTorch's."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, List
 
 import pytest
+
 import treadle
 import treadle.nn.functional as F
 from treadle import nn

@@ -1,5 +1,7 @@
 """treadle.viz.graph: what is drawn, that boxes keep apart and lines run down, and the layout."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import random
 import time
 import xml.etree.ElementTree as xml

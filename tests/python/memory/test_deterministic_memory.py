@@ -1,10 +1,13 @@
 """Deterministic mode: new memory holds the same values each time."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Iterator
 
 import pytest
+
 import treadle
 
 

@@ -4,6 +4,8 @@ arguments that are refused; modules, losses, optimisers, and what programs do ar
 Measured are the blocks that Python has handed out and the bytes that the C library has.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -18,6 +20,7 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 import pytest
+
 import treadle
 import treadle.nn.functional as F
 from treadle import nn

@@ -1,16 +1,19 @@
 """What nobody can reach goes: cycles through hooks, `ctx`, attributes and graphs."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc
-import pickle
 import os
+import pickle
 import threading
 import weakref
 from collections import OrderedDict
 from typing import Any, Callable, Iterator
 
 import pytest
+
 import treadle
 import treadle.utils.checkpoint
 from treadle import nn

@@ -1,5 +1,7 @@
 """Memory that somebody looks at is not resized under him, and what a resize cut off is not used."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -13,6 +15,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle_testing.cases import dtypes_of, has_samples, in_suite, samples_of
 from treadle_testing.catalogue import Operator, operators
@@ -264,6 +267,7 @@ def test_no_operator_reads_or_writes_what_was_cut_off(op: Operator) -> None:
 
 
 # ---- what dies is not handed out -----------------------------------------------------------------
+
 
 def run_alone(program: str) -> None:
     done = subprocess.run(

@@ -1,5 +1,7 @@
 """Ten thousand training steps take no more memory than two thousand."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json
@@ -8,8 +10,8 @@ import subprocess
 import sys
 
 import pytest
-from source_tree import ROOT
 
+from source_tree import ROOT
 
 # Trains the network of examples/digits.py, and says after each thousand steps how much memory the
 # process has, how much of it tensors have, how many objects Python has, how many files are open.

@@ -1,11 +1,14 @@
 """utils.weak: references and dictionaries by which object it is."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
 import gc
 
 import pytest
+
 import treadle
 from treadle.utils.weak import (
     TensorWeakRef,

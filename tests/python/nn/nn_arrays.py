@@ -1,10 +1,13 @@
 """What the tests of nn share: random inputs, and functions of NumPy arrays to compare with."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
 import treadle
 
 rng = np.random.default_rng(0)

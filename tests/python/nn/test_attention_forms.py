@@ -1,11 +1,14 @@
 """nn.attention.bias and nn.attention.varlen: masks that know their shape, and sequences without
 padding."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
 
 import pytest
+
 import treadle
 import treadle.nn.functional as F
 from treadle.nn.attention.bias import (
@@ -75,9 +78,7 @@ def test_each_sequence_attends_to_itself(window, is_causal):
 
 def test_a_window_of_one_key_gives_its_value():
     q, k, v = tensors()
-    treadle.testing.assert_close(
-        varlen_attn(q, k, v, PLACES, PLACES, 5, 5, window_size=(0, 0)), v
-    )
+    treadle.testing.assert_close(varlen_attn(q, k, v, PLACES, PLACES, 5, 5, window_size=(0, 0)), v)
 
 
 def test_the_sums_of_scores():

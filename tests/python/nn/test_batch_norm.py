@@ -1,6 +1,9 @@
 """Batch normalisation: what training writes into the running statistics."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import numpy as np
+
 import treadle
 
 

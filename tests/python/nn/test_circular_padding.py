@@ -1,8 +1,11 @@
 """Padding in circles where a negative amount cuts the tensor first."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 import treadle.nn.functional as F
 

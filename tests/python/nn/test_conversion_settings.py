@@ -1,10 +1,13 @@
 """How conversions treat the parameters of a module: treadle.__future__."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator
 
 import pytest
+
 import treadle
 from treadle import nn
 

@@ -1,5 +1,7 @@
 """flex_attention: scores and masks that functions say, against the formula written out."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -30,9 +32,7 @@ def causal(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
 
 def tensors(*sizes: int, heads: int = 2, dtype: Any = treadle.float64) -> Any:
     treadle.manual_seed(0)
-    return [
-        treadle.randn(2, heads, size, 8, dtype=dtype, requires_grad=True) for size in sizes
-    ]
+    return [treadle.randn(2, heads, size, 8, dtype=dtype, requires_grad=True) for size in sizes]
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, change: Any = lambda scores: scores) -> Tensor:
@@ -160,16 +160,15 @@ def test_heads_that_share_a_key() -> None:
 
 def test_masks_together() -> None:
     odd = lambda b, h, x, y: y % 2 == 1  # noqa: E731
-    both, either = create_mask(and_masks(causal, odd), 1, 1, 4, 4), create_mask(
-        or_masks(causal, odd), 1, 1, 4, 4
+    both, either = (
+        create_mask(and_masks(causal, odd), 1, 1, 4, 4),
+        create_mask(or_masks(causal, odd), 1, 1, 4, 4),
     )
     one, two = create_mask(causal, 1, 1, 4, 4), create_mask(odd, 1, 1, 4, 4)
     assert treadle.equal(both, one & two) and treadle.equal(either, one | two)
     with pytest.raises(RuntimeError, match="and_masks: expected functions"):
         and_masks(causal, 3)  # type: ignore[arg-type]
-    from_score = create_mask(
-        lambda s, b, h, x, y: treadle.where(x >= y, s, -math.inf), 1, 1, 4, 4
-    )
+    from_score = create_mask(lambda s, b, h, x, y: treadle.where(x >= y, s, -math.inf), 1, 1, 4, 4)
     assert treadle.equal(from_score, one)
     with pytest.raises(ValueError, match="expected a function of 4 arguments, .*got one of 2"):
         create_mask(lambda a, b: a, 1, 1, 2, 2)

@@ -4,6 +4,8 @@ data, end at the same numbers. A class of layers without a case, or a reason for
 The cases stand in layers_numbers/; PyTorch's numbers beside them.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import inspect
@@ -16,10 +18,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import treadle
 from layers_numbers.case import Case
 from layers_numbers.cases import CASES, RANDOM, WITHOUT
 from layers_numbers.training import STEPS, train
+
+import treadle
 
 KEPT = np.load(Path(__file__).parent / "layers_numbers" / "results.npz")
 SHAPES: dict[str, dict[str, list[int]]] = json.loads(str(KEPT["shapes"]))

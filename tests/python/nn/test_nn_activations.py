@@ -1,5 +1,7 @@
 """Activation layers against NumPy in float64."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -8,11 +10,11 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+from nn_arrays import array, check, normal, sigmoid, softmax, to_numpy
+
 import treadle
 import treadle.nn.functional as F
 from treadle import nn, tensor
-
-from nn_arrays import array, check, normal, sigmoid, softmax, to_numpy
 
 
 def gelu(x):

@@ -1,5 +1,7 @@
 """Attention and transformers, against NumPy in float64."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -7,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from nn_arrays import normal, softmax, to_numpy
+
 import treadle as torch
 import treadle.nn.functional as F
-from nn_arrays import normal, softmax, to_numpy
 from treadle import nn
 from treadle.nn.attention import SDPBackend, sdpa_kernel
 from treadle_testing.families.attention import reference

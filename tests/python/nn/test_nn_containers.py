@@ -1,10 +1,13 @@
 """Containers of modules and of parameters."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections import OrderedDict
 
 import pytest
+
 import treadle
 from treadle import nn
 

@@ -1,6 +1,8 @@
 """Layers of convolution, pooling, padding and resampling: settings, parameters, and that each
 computes what its function does."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -10,12 +12,12 @@ import time
 
 import numpy as np
 import pytest
+from nn_arrays import array, check
+
 import treadle
 import treadle.nn as nn
 import treadle.nn.functional as F
 from treadle import tensor
-
-from nn_arrays import array, check
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,14 @@
 """Fractional pooling against windows placed in plain Python."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from itertools import product
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.nn import functional as F

@@ -1,10 +1,13 @@
 """Hooks of all modules at once, and how they go together with a module's own."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, List
 
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.nn.modules import module as hooks_of_all

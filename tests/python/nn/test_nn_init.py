@@ -1,11 +1,14 @@
 """Initial values: what layers start from, and nn.init."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
 
 import numpy as np
 import pytest
+
 import treadle
 import treadle.nn.functional as F
 from treadle import nn

@@ -1,15 +1,17 @@
 """Linear, bilinear, dropout, flattening and embedding layers, against NumPy in float64, and that
 gradients of simple layers are right."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from nn_arrays import array, check, to_numpy
+
 import treadle
 import treadle.nn.functional as F
 from treadle import nn, tensor
-
-from nn_arrays import array, check, to_numpy
 
 
 def test_linear():

@@ -1,5 +1,7 @@
 """What Module does with its parts: names, attributes, state dicts, dtypes, copies, reprs, hooks."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -9,6 +11,7 @@ import typing
 from collections import OrderedDict
 
 import pytest
+
 import treadle
 from treadle import nn
 

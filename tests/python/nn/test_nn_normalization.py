@@ -1,14 +1,16 @@
 """Normalisation layers against NumPy in float64."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from nn_arrays import array, check, normal, to_numpy
+
 import treadle
 import treadle.nn.functional as F
 from treadle import nn, tensor
-
-from nn_arrays import array, check, normal, to_numpy
 
 
 def test_batch_norm():

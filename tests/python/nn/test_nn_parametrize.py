@@ -1,5 +1,7 @@
 """Weights computed from others: the weight and spectral norm hooks, and parametrizations."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -7,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from nn_arrays import normal, to_numpy
+
 import treadle
 from treadle import nn
 from treadle.nn.utils import parametrizations, parametrize
-
-from nn_arrays import normal, to_numpy
 
 
 def test_weight_norm_hook() -> None:

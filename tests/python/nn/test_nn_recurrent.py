@@ -1,13 +1,16 @@
 """Recurrent layers and packed sequences, against NumPy in float64 step by step."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 import pytest
-import treadle as torch
 from nn_arrays import normal
+
+import treadle as torch
 from treadle import nn
 from treadle.nn.utils import rnn
 from treadle_testing.families.recurrent import sequence, step

@@ -1,12 +1,15 @@
 """What training does with parameters: Parameter itself, clipping, vectors of parameters, and a
 network that learns."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
 import math
 
 import pytest
+
 import treadle
 import treadle.nn.functional as F
 from treadle import nn

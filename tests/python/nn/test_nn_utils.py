@@ -1,10 +1,13 @@
 """nn.utils: pruning, fused layers, layers without initial values; gradients of convolutions."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.nn.utils import prune

@@ -1,8 +1,11 @@
 """Parameters and buffers whose shape is not known yet."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter

@@ -1,8 +1,11 @@
 """Modules that mark where tensors would be quantized, on ordinary tensors."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 from treadle.ao.nn.quantized import FloatFunctional
 from treadle.ao.quantization import DeQuantStub, QuantStub, QuantWrapper

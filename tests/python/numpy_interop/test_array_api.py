@@ -2,6 +2,8 @@
 object. What the functions compute is in test_array_api_values.py.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import array
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 
 xp = treadle.array_api
@@ -26,7 +29,8 @@ BINARY = (
     "divide equal floor_divide greater greater_equal hypot less less_equal logaddexp logical_and "
     "logical_or logical_xor maximum minimum multiply nextafter not_equal pow remainder subtract"
 ).split()
-SIGNATURES = """
+SIGNATURES = (
+    """
 __array_namespace_info__()
 all(x, /, *, axis=None, keepdims=False)
 any(x, /, *, axis=None, keepdims=False)
@@ -136,7 +140,10 @@ fft.fftfreq(n, /, *, d=1.0, dtype=None, device=None)
 fft.rfftfreq(n, /, *, d=1.0, dtype=None, device=None)
 fft.fftshift(x, /, *, axes=None)
 fft.ifftshift(x, /, *, axes=None)
-""".split("\n")[1:-1] + [f"{n}(x, /)" for n in UNARY] + [f"{n}(x1, x2, /)" for n in BINARY]
+""".split("\n")[1:-1]
+    + [f"{n}(x, /)" for n in UNARY]
+    + [f"{n}(x1, x2, /)" for n in BINARY]
+)
 DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
 ).split()

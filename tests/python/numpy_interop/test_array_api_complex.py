@@ -4,6 +4,8 @@ In `inf >0 -> inf 0` the real part is infinite, the imaginary one positive and f
 result leaves its sign open. A row holds for the conjugate number, too, with the conjugate result.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -12,6 +14,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 
 xp = treadle.array_api

@@ -4,15 +4,17 @@ The tables are written out, as the standard has them; every function that takes 
 them, whatever the number of dimensions of either.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator
 from typing import Any, Callable
 
 import pytest
-import treadle
-
 from array_api_dtypes import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, REAL, SIGNED, UNSIGNED
+
+import treadle
 
 xp = treadle.array_api
 

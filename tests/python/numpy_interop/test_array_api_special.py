@@ -4,6 +4,8 @@ NumPy follows the same tables, those of IEEE 754 and C99. The tables themselves 
 test_array_api_tables.py and test_array_api_complex.py.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -11,6 +13,7 @@ import math
 
 import numpy as np
 import pytest
+
 import treadle
 
 xp = treadle.array_api

@@ -4,6 +4,8 @@ A row names what the arguments may be and what the result is: `±0 <0 -> -inf` h
 with any negative number. Everything that a name stands for is tried.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -12,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 
 xp = treadle.array_api

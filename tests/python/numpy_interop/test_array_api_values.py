@@ -1,14 +1,16 @@
 """The array API standard: what each function computes, against NumPy, which implements it too."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 import pytest
-import treadle
-
 from array_api_dtypes import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, REAL, UNSIGNED
+
+import treadle
 
 xp = treadle.array_api
 

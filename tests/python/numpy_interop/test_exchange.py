@@ -2,6 +2,8 @@
 layouts.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle_testing.sample import NUMPY_TYPES
 

@@ -1,11 +1,14 @@
 """NumPy's scalars as data, NumPy's functions of tensors, and numbers that a dtype cannot hold."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings
 
 import numpy as np
 import pytest
+
 import treadle
 
 

@@ -2,13 +2,14 @@
 such operator of the model has one.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re
 
 import numpy as np
 import pytest
-import treadle
 from accuracy.bounds import BOUNDS, CANCELS, OF_16_BITS
 from accuracy.in_the_complex_plane import IN_THE_COMPLEX_PLANE
 from accuracy.in_the_plane import IN_THE_PLANE
@@ -25,6 +26,8 @@ from accuracy.on_a_line import ON_A_LINE
 from accuracy.page import PAGE, REAL, name, render, without_measurements
 from accuracy.sums import COUNTS, SUMS
 from accuracy.transcendental import transcendental
+
+import treadle
 from source_tree import ROOT
 
 

@@ -1,5 +1,7 @@
 """associative_scan against running sums, products and a recurrence."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """torchaudio's operators against loops written out, and what they refuse."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -7,6 +9,7 @@ from typing import Any, List
 
 import numpy as np
 import pytest
+
 import treadle
 import treadle._audio  # defines them
 
@@ -22,9 +25,7 @@ def test_recursive_filter(order: int) -> None:
     signal, weights = _normal(2, 3, 9), _normal(3, order) * 0.3
     weights[:, -1] = 1
     output = treadle.zeros(2, 3, 9 + order - 1, dtype=treadle.float64)
-    same = ops._lfilter_core_loop(
-        treadle.from_numpy(signal), treadle.from_numpy(weights), output
-    )
+    same = ops._lfilter_core_loop(treadle.from_numpy(signal), treadle.from_numpy(weights), output)
     expected = np.zeros(output.shape)
     for b, c, i in itertools.product(range(2), range(3), range(9)):
         before = sum(expected[b, c, i + k] * weights[c, k] for k in range(order - 1))
@@ -98,9 +99,7 @@ def test_transducer_loss() -> None:
     assert not gradient[1, 3].any()
     _, clamped = ops.rnnt_loss_forward(treadle.from_numpy(logits), *arguments, 0.1, True)
     assert treadle.equal(clamped, gradient.clamp(-0.1, 0.1))
-    _, given = ops.rnnt_loss_forward(
-        treadle.from_numpy(np.log(shares)), *arguments, -1.0, False
-    )
+    _, given = ops.rnnt_loss_forward(treadle.from_numpy(np.log(shares)), *arguments, -1.0, False)
     assert given[0].sum().item() == pytest.approx(-6, abs=1e-4)  # each way takes six steps
 
 

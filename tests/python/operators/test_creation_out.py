@@ -1,5 +1,7 @@
 """What factories write to `out=`, and what they take for data."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import array
@@ -7,6 +9,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 
 

@@ -1,10 +1,13 @@
 """Where the extreme element is, for runs of every kind of length: NaN counts as the extreme, and
 the first of equals is taken, wherever it stands in the vectors that the search is made of."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import treadle
 
 LENGTHS = [1, 2, 7, 15, 16, 17, 33, 63, 64, 65, 130, 257, 5000]

@@ -2,6 +2,8 @@
 trips.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable
@@ -9,6 +11,7 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 import scipy.signal
+
 import treadle
 
 fft = treadle.fft

@@ -1,12 +1,15 @@
 """Operators on lists: what they return, what they refuse, and that what is refused writes nothing.
 Their values are tested with those of all operators (test_operators.py)."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re
 from typing import Any, Callable
 
 import pytest
+
 import treadle
 
 

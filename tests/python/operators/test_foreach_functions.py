@@ -1,10 +1,13 @@
 """treadle.foreach: functions over lists of tensors."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
 
 import pytest
+
 import treadle
 from treadle import foreach
 

@@ -1,9 +1,12 @@
 """Images of bytes, made smaller and larger: the numbers are those of PyTorch 2.15."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import treadle
 
 RESIZED = {

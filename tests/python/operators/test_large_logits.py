@@ -4,10 +4,13 @@ maximum, not the maximum with a logarithm added, which a large number has no dig
 The logits are float32 numbers near an offset, whose exact results NumPy computes in float64.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle.nn import functional as F
 

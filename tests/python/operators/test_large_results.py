@@ -1,11 +1,14 @@
 """Results so large that they are written past the caches: the same bits as in parts that are
 not."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable
 
 import pytest
+
 import treadle
 from treadle import Tensor
 

@@ -2,13 +2,16 @@
 terms, with the same bits at any number of threads. The table is accuracy/sums.py.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from accuracy.sums import BOUND, COUNTS, OTHERS, SUMS, error, reason
+
 import treadle
 import treadle.nn.functional as F
-from accuracy.sums import BOUND, COUNTS, OTHERS, SUMS, error, reason
 from treadle_testing.catalogue import operators
 
 

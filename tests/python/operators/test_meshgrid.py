@@ -1,8 +1,11 @@
 """meshgrid: the order of its first two dimensions."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 
 
@@ -24,6 +27,4 @@ def test_the_order_is_given_or_warned_of() -> None:
 def test_another_order_is_refused(indexing: str) -> None:
     with pytest.raises(RuntimeError) as error:
         treadle.meshgrid(treadle.arange(2), indexing=indexing)
-    assert str(error.value) == (
-        f'meshgrid: expected indexing to be "xy" or "ij", got {indexing!r}'
-    )
+    assert str(error.value) == (f'meshgrid: expected indexing to be "xy" or "ij", got {indexing!r}')

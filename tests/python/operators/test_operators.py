@@ -2,9 +2,12 @@
 device, at every thread count.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 from treadle.utils.operator_library import kernel_problems
 from treadle_testing import cases, checks, mixed
 from treadle_testing.cases import has_samples, pairs

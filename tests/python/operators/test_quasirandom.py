@@ -1,5 +1,7 @@
 """Sobol sequences: against SciPy's, point for point, and what an engine's methods do."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -9,8 +11,9 @@ import sys
 import numpy as np
 import pytest
 import scipy.stats
-import treadle
 from scipy.stats import qmc
+
+import treadle
 from treadle.quasirandom import SobolEngine, _directions
 
 # SciPy has as many binary digits if it is asked for them.

@@ -2,6 +2,8 @@
 should have.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pickle
@@ -10,6 +12,7 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 import scipy.stats
+
 import treadle
 
 COUNT = 60_000

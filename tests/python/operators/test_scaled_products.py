@@ -1,10 +1,13 @@
 """Products of float8 matrices with scales beside them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle.testing import assert_close
 

@@ -5,6 +5,8 @@ Every operator of the model whose expression is one function that NumPy or the C
 tested, in each place of short and long arrays: whole vectors and what is left of them.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -13,6 +15,7 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle_testing.catalogue import Operator, operators
 from treadle_testing.expression import FUNCTIONS

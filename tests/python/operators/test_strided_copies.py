@@ -1,11 +1,14 @@
 """Copies between elements side by side and elements apart: each element, and none between them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 
 DTYPES = [treadle.int8, treadle.int32, treadle.float32, treadle.float64, treadle.complex64]

@@ -1,5 +1,7 @@
 """torchvision's operators, against loops over numbers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -8,6 +10,7 @@ from typing import Any, Iterator, Tuple
 
 import numpy as np
 import pytest
+
 import treadle
 import treadle._vision  # defines them
 from treadle.autograd import gradcheck
@@ -44,7 +47,11 @@ def _bilinear(plane: np.ndarray, y: float, x: float) -> float:
 
 
 def _mean_of_samples(
-    plane: np.ndarray, roi: np.ndarray, bin_at: Tuple[int, int], scale: float, ratio: int,
+    plane: np.ndarray,
+    roi: np.ndarray,
+    bin_at: Tuple[int, int],
+    scale: float,
+    ratio: int,
     aligned: bool,
 ) -> float:
     shift = 0.5 if aligned else 0.0
@@ -173,8 +180,16 @@ def test_gradients_of_regions() -> None:
 
 
 def _deformed(
-    x: np.ndarray, w: np.ndarray, o: np.ndarray, m: np.ndarray, b: np.ndarray, stride: int,
-    pad: int, dilation: int, groups: int, parts: int,
+    x: np.ndarray,
+    w: np.ndarray,
+    o: np.ndarray,
+    m: np.ndarray,
+    b: np.ndarray,
+    stride: int,
+    pad: int,
+    dilation: int,
+    groups: int,
+    parts: int,
 ) -> np.ndarray:
     (batch, channels), (out, _, high, wide) = x.shape[:2], w.shape
     result = np.zeros((batch, out, *o.shape[2:]))

@@ -1,5 +1,7 @@
 """torchvision's operators for image files."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import io
@@ -8,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
+
 import treadle
 import treadle._vision.images  # defines them
-from PIL import Image
 
 ops = treadle.ops.image
 PIXELS = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)

@@ -1,6 +1,8 @@
 """Optimisers and schedulers: twenty steps from the same start against float64 computations in
 NumPy."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import copy
 import math
 

@@ -1,12 +1,15 @@
 """The native steps over lists of tensors: what they refuse (and then write nothing), memory that
 tensors share, threads, and their place among what autograd knows."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import _C
 from treadle_testing.check import same_bits

@@ -2,6 +2,8 @@
 (tests/data/optimisers: the runs, and in known.json their numbers).
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json

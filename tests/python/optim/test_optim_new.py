@@ -1,12 +1,15 @@
 """Adafactor, Muon and SparseAdam against their formulas in NumPy; the algorithms as functions; what
 optimisers outside of the package are written with."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import optim
 from treadle.optim import functional
@@ -106,9 +109,7 @@ def test_sparse_adam_leaves_rows_without_entries_alone() -> None:
         whole[1::2] = row
         steps(sparse_adam, [table], [[whole]])
         steps(adam, [dense], [[row]])
-    np.testing.assert_allclose(
-        table.detach().numpy()[1::2], dense.detach().numpy(), rtol=1e-12
-    )
+    np.testing.assert_allclose(table.detach().numpy()[1::2], dense.detach().numpy(), rtol=1e-12)
     assert table[::2].equal(start[::2])
 
 
@@ -263,8 +264,6 @@ def test_bfloat16_products_keep_their_factors() -> None:
     assert sum_.item() == 1.0
     batch = treadle.baddbmm(x[None], x[None], x[None], beta=3.4445, alpha=-2.4445)
     assert batch.item() == 1.0
-
-
 
 
 @pytest.mark.parametrize("interval", [-1, 2**31])

@@ -1,5 +1,7 @@
 """Schedulers beside their numbers (test_optim_known.py): what they accept, warn of and refuse."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -7,9 +9,9 @@ import warnings
 from typing import Any, Callable
 
 import pytest
+from test_optim_known import runs
 
 import treadle
-from test_optim_known import runs
 from treadle import nn, optim
 from treadle.optim import lr_scheduler, swa_utils
 

@@ -1,6 +1,8 @@
 """What optimisers accept: settings out of range, learning rates that are tensors, dtypes and
 layouts of parameters, recorded steps, and scaled gradients."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy

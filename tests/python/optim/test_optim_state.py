@@ -1,6 +1,8 @@
 """Optimisers and schedulers that are saved, loaded, copied and pickled in the middle of a training:
 they go on as if nothing had happened."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -10,9 +12,9 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+from test_optim_known import runs
 
 import treadle
-from test_optim_known import runs
 from treadle import nn, optim
 from treadle.optim import lr_scheduler
 

@@ -1,5 +1,7 @@
 """What a program that imports the package as torch sees of it: torch, everywhere."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import subprocess

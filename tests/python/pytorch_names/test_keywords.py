@@ -1,10 +1,13 @@
 """Keywords of PyTorch 2.15 that old and new programs give."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings
 
 import pytest
+
 import treadle
 from treadle import fx, signal
 from treadle.fx.passes.split_module import split_module

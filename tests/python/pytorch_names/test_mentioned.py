@@ -1,5 +1,7 @@
 """Names that programs mention and that do not work here: they import, and say what is missing."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import abc
@@ -10,6 +12,7 @@ import sys
 from typing import Optional
 
 import pytest
+
 import treadle
 import treadle.nn
 from treadle._names.table import MISSING, MOVED_MODULES
@@ -56,6 +59,7 @@ def test_modules_with_older_names_are_the_others() -> None:
     import treadle.distributed._tensor
     import treadle.nn.quantized
     import treadle.quantization.observer
+
     from treadle.distributed.tensor.placement_types import Shard
 
     assert treadle.quantization is treadle.ao.quantization

@@ -1,5 +1,7 @@
 """Names of PyTorch 2.15 that are small: what they say and do."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import time
@@ -7,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+
 import treadle
 import treadle.compiler.config
 import treadle.monitor
@@ -178,9 +181,10 @@ def test_events(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_older_places() -> None:
+    import treadle.masked.maskedtensor.creation
+
     import treadle.cpu.amp.autocast_mode
     import treadle.cpu.amp.grad_scaler
-    import treadle.masked.maskedtensor.creation
 
     assert treadle.cpu.amp.autocast_mode.autocast is treadle.cpu.amp.autocast
     assert treadle.cpu.amp.grad_scaler.GradScaler is treadle.cpu.amp.GradScaler

@@ -1,10 +1,13 @@
 """Private names that packages for PyTorch call while they run: they do what PyTorch's do."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+
 import treadle
 import treadle.cuda.profiler
 import treadle.nn.functional as F
@@ -18,8 +21,13 @@ from treadle.utils.data import dataloader as loaders
 def test_casts_by_the_name_of_the_dtype() -> None:
     x = treadle.tensor([1.7, 2.0], requires_grad=True)
     dtypes = {
-        "Byte": treadle.uint8, "Char": treadle.int8, "Short": treadle.int16, "Int": treadle.int32,
-        "Long": treadle.int64, "Half": treadle.float16, "Float": treadle.float32,
+        "Byte": treadle.uint8,
+        "Char": treadle.int8,
+        "Short": treadle.int16,
+        "Int": treadle.int32,
+        "Long": treadle.int64,
+        "Half": treadle.float16,
+        "Float": treadle.float32,
         "Double": treadle.float64,
     }
     for name, dtype in dtypes.items():
@@ -227,8 +235,9 @@ def test_operators_that_may_call_kernels_of_triton() -> None:
 
 
 def test_what_a_compiler_would_be_asked() -> None:
-    from treadle._guards import TracingContext
     from treadle._subclasses.fake_tensor import unset_fake_temporarily
+
+    from treadle._guards import TracingContext
 
     assert TracingContext.try_get() is None
     with unset_fake_temporarily():

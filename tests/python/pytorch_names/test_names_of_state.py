@@ -1,10 +1,13 @@
 """Names that say or set a state: generators, dtypes, storages, compilers, switches of autograd."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import platform
 
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.autograd import graph, profiler, profiler_util

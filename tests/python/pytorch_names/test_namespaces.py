@@ -2,6 +2,8 @@
 nothing, and with PyTorch's names.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -17,6 +19,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import nn
 

@@ -1,8 +1,11 @@
 """Functions that PyTorch keeps beside newer ones."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 from treadle.testing import assert_close
 

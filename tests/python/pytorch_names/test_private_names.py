@@ -1,5 +1,7 @@
 """Names beside the public ones that packages for PyTorch use when they are imported."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum
@@ -10,6 +12,7 @@ import typing
 from pathlib import Path
 
 import pytest
+
 import treadle
 import treadle._custom_ops
 import treadle._dynamo.utils
@@ -306,9 +309,7 @@ def test_pinned_memory_by_its_inner_name() -> None:
 def test_operators_by_names_of_the_inside() -> None:
     aten = treadle.ops.aten
     x, w = treadle.arange(8.0).reshape(1, 2, 4), treadle.ones(1, 2, 3)
-    found = aten._convolution(
-        x, w, None, [1], [0], [1], False, [0], 1, False, False, True, True
-    )
+    found = aten._convolution(x, w, None, [1], [0], [1], False, [0], 1, False, False, True, True)
     assert found.tolist() == [[[18.0, 24.0]]]
     assert aten._unsafe_view(x, [2, 4]).shape == (2, 4)
     assert aten._is_all_true(treadle.tensor([True, False])).item() is False
@@ -465,8 +466,9 @@ def test_parts_of_the_text_of_a_tensor() -> None:
 
 
 def test_what_asks_for_a_compiler() -> None:
-    from treadle import _VF, _guards, _jit_internal, _tensor
     from treadle.utils._triton import has_triton
+
+    from treadle import _VF, _guards, _jit_internal, _tensor
 
     assert _guards.active_fake_mode() is None and has_triton() is False
     assert _tensor.Tensor is treadle.Tensor is treadle._C.TensorBase

@@ -1,8 +1,11 @@
 """Switches of kernels that come from compilers for Python: kept, though there is no such kernel."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 from treadle.backends import python_native
 
 

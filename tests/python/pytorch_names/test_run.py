@@ -1,5 +1,7 @@
 """python -m treadle.run: programs that import torch run as plain Python would run them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -346,8 +348,13 @@ def _environment(folder: Path) -> Path:
 def _with(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     packages = [ENVIRONMENT["PYTHONPATH"], str(Path(numpy.__file__).parents[1])]
     return subprocess.run(
-        [str(python), *arguments], env=ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(packages)},
-        capture_output=True, text=True, timeout=120, check=False, cwd=python.parent,
+        [str(python), *arguments],
+        env=ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(packages)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=python.parent,
     )
 
 

@@ -1,11 +1,14 @@
 """Small functions and methods of PyTorch's that stand alone."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import shutil
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle import FileCheck
 from treadle.jit.generate_bytecode import format_bytecode

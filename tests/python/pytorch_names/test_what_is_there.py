@@ -1,8 +1,11 @@
 """Questions about libraries, profilers and the machine."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pytest
+
 import treadle
 from treadle.backends import cusparselt, kleidiai, mkl, nnpack
 from treadle.profiler import itt

@@ -1,5 +1,7 @@
 """hub.load: models from folders and repositories with a hubconf.py."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import zipfile
@@ -7,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle import hub
 from treadle.hub import _repositories

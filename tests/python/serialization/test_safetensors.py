@@ -1,6 +1,8 @@
 """safetensors: files of the package `safetensors` 0.8 (tests/data/checkpoints), what it writes byte
 for byte, reading in part, shared memory, and what is refused."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import json
 import os
 import struct

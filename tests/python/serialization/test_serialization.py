@@ -1,5 +1,7 @@
 """Saving and loading: what comes back, and what a saved file is."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import collections
 import copy
 import io
@@ -10,6 +12,7 @@ import struct
 import zipfile
 
 import pytest
+
 import treadle
 from treadle import nn
 

@@ -1,6 +1,8 @@
 """Files that must not load: damaged ones, hostile pickles, and 10,000 of every kind in a row, none
 of which may run anything, leave anything behind, or take more memory or time than its length."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import io
 import json
 import os

@@ -1,6 +1,8 @@
 """`weights_only`: what is loaded with it and without, that no method of a class runs in either
 case, what is refused with which remedy, and the lists of names that programs add to."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import argparse
 import collections
 import dataclasses

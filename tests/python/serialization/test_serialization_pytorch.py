@@ -1,6 +1,8 @@
 """Checkpoints between PyTorch and here: files that PyTorch 2.9.1 wrote (tests/data/checkpoints, see
 generate.py there) load exactly, and what is saved here has PyTorch's pickles, byte for byte."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import io
 import json
 import pathlib
@@ -12,6 +14,7 @@ import zipfile
 
 import numpy as np
 import pytest
+
 import treadle
 from source_tree import DATA
 from treadle import nn

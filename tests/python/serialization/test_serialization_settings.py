@@ -1,6 +1,8 @@
 """Settings for saving and loading: places of storages, byte order, alignment, and files
 without the elements."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import io
@@ -9,6 +11,7 @@ import types
 import zipfile
 
 import pytest
+
 import treadle
 from treadle import serialization
 from treadle.serialization import _locations

@@ -1,5 +1,7 @@
 """Runs the examples of a page of the documentation, as a session or as a program."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import doctest

@@ -1,6 +1,8 @@
 """Fresh environments that know the wheels and nothing of this tree; `wheel` and `testing_wheel` are
 fixtures."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os
@@ -9,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT
 
+from source_tree import ROOT
 
 _DROPPED = (
     "PYTHONPATH",

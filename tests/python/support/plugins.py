@@ -5,6 +5,8 @@ program.
     with pytest.raises(RuntimeError): treadle.load_backend(path)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools
@@ -91,9 +93,7 @@ def build(
     """The path of the shared library made of a text, warnings being errors."""
     text = folder / f"{name}{suffix}"
     text.write_text(source)
-    return build_file(
-        folder / f"{name}.so", text, compiler=compiler, include=include, flags=flags
-    )
+    return build_file(folder / f"{name}.so", text, compiler=compiler, include=include, flags=flags)
 
 
 def build_file(
@@ -160,7 +160,7 @@ def alone(test: Callable[..., None]) -> Callable[..., None]:
     def run(**paths: str) -> None:
         folders = [str(Path(inspect.getfile(test)).parent), str(SUPPORT)]
         program = f"import sys; sys.path[:0] = {folders!r}; import {test.__module__}; "
-        run_program(program + f"{name}(**{ {k: str(v) for k, v in paths.items()} !r})")
+        run_program(program + f"{name}(**{ {k: str(v) for k, v in paths.items()}!r})")
 
     return run
 

@@ -1,5 +1,7 @@
 """What tests ask about processes: which ones this started, and whether one still runs."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc

@@ -1,5 +1,7 @@
 """Folders of the source tree that tests read."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,6 +1,8 @@
 """Copies of tensors, by `copy` and by `pickle`: what they keep of memory, layout, class and
 attributes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -8,6 +10,7 @@ import pickle
 from typing import Any, Callable
 
 import pytest
+
 import treadle
 from treadle import nn
 

@@ -1,5 +1,7 @@
 """x[i] asks the class of i, where it is a tensor of a class with __torch_function__."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, List

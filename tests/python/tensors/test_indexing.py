@@ -1,5 +1,7 @@
 """Indexing, reading and writing, against NumPy on a grid of index expressions."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -7,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 
 SHAPE = (3, 4, 5)

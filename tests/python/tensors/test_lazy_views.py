@@ -1,5 +1,7 @@
 """Views whose values are conjugated or negated when they are read."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -8,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle.multiprocessing import reductions
 from treadle.utils import safetensors

@@ -1,5 +1,7 @@
 """Functions of the elements that a mask lets count."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -7,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle import masked
 from treadle.testing import assert_close

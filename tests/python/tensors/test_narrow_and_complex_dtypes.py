@@ -1,11 +1,14 @@
 """Dtypes that operators have beside the common ones: 16 bits, bool, complex numbers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle.autograd import gradcheck, gradgradcheck
 from treadle.testing import assert_close

@@ -1,6 +1,8 @@
 """Nested tensors: what they compute is what each part gives by itself, and gradients reach the
 parts."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -8,6 +10,7 @@ import pickle
 from typing import Any, Callable, List
 
 import pytest
+
 import treadle
 import treadle.nn.functional as F
 from treadle import nn

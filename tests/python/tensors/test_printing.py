@@ -1,6 +1,8 @@
 """How tensors, modules and what belongs to them are shown: the text is PyTorch's, with `treadle`
 for `torch`, for the cases of tests/data/printing."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import json
 import sys
 import warnings

@@ -2,6 +2,8 @@
 those of the strided computation, texts those that PyTorch 2.9.1 printed for the same tensors.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -11,6 +13,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle.testing import assert_close
 

@@ -1,6 +1,8 @@
 """Storages: bytes that are made, cut, filled, copied, pickled and mapped from files; and the typed
 ones of older programs."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle import TypedStorage, UntypedStorage
 

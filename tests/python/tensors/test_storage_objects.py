@@ -1,11 +1,14 @@
 """Objects of storages: one for each, with attributes and weak references; tensors over them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gc
 import weakref
 
 import pytest
+
 import treadle as torch
 
 

@@ -1,5 +1,7 @@
 """Dtypes that only store: float8 types, complex types of 32 bits, names of quantized types."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -8,6 +10,7 @@ import pickle
 
 import numpy as np
 import pytest
+
 import treadle
 
 FLOAT8 = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"]
@@ -292,6 +295,4 @@ def test_values_that_are_several_in_a_byte_are_not_converted() -> None:
 def test_numpy_has_no_such_types() -> None:
     with pytest.raises(TypeError) as error:
         treadle.ones(2).to(treadle.float8_e5m2).numpy()
-    assert str(error.value) == (
-        "numpy: expected a dtype that NumPy has, got treadle.float8_e5m2"
-    )
+    assert str(error.value) == ("numpy: expected a dtype that NumPy has, got treadle.float8_e5m2")

@@ -1,11 +1,14 @@
 """Two tensors change places."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import weakref
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle.utils import swap_tensors
 

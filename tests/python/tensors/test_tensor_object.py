@@ -1,5 +1,7 @@
 """One tensor is one Python object: identity, attributes, subclasses, lifetimes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -9,6 +11,7 @@ import threading
 import weakref
 
 import pytest
+
 import treadle
 
 

@@ -2,10 +2,13 @@
 nobody, holds other bytes than 0 and 1, and no operator takes harm or gives another result by them.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle_testing.cases import pairs, samples_of
 from treadle_testing.catalogue import Operator

@@ -1,10 +1,13 @@
 """uint16, uint32 and uint64: promotion with signed dtypes, numbers of 2^63 and more, exchange with
 NumPy."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import treadle
 
 WIDE = ("uint16", "uint32", "uint64")

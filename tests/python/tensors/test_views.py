@@ -2,12 +2,15 @@
 other.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle_testing.cases import dtypes_of, samples_of
 from treadle_testing.catalogue import Operator, operators

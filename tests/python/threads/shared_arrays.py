@@ -9,6 +9,8 @@ anything, or raise; it may not crash or hang. JOURNAL always holds the number an
 call, for the process that started this one.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import mmap
@@ -19,6 +21,7 @@ import time
 from typing import Iterator
 
 import numpy as np
+
 import treadle
 from treadle_testing import limits
 from treadle_testing.cases import dtypes_of, has_samples, samples_of

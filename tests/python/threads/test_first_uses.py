@@ -5,6 +5,8 @@ that the other thread waits for with the interpreter lock in its hand: such a pr
 for ever. Each case runs in a process in which nothing was used before.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json
@@ -16,6 +18,7 @@ import time
 import traceback
 
 import pytest
+
 import treadle
 
 CASES = {
@@ -215,9 +218,7 @@ def outcomes() -> dict:
     import plugins
 
     folder = os.path.dirname(os.path.abspath(__file__))
-    return json.loads(
-        plugins.run_program("import test_first_uses as t; t.main()", search=[folder])
-    )
+    return json.loads(plugins.run_program("import test_first_uses as t; t.main()", search=[folder]))
 
 
 @pytest.mark.parametrize("name", CASES)

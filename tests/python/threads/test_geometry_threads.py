@@ -2,6 +2,8 @@
 waits until no operator of another thread runs, and decides then: the tensor is left as one order or
 the other of the calls leaves it, and never reaches beyond its storage."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib
@@ -9,6 +11,7 @@ import threading
 from typing import Any, Callable, Iterator
 
 import pytest
+
 import treadle
 
 ROUNDS = 25

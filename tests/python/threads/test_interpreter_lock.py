@@ -2,6 +2,8 @@
 a thread that is at work when the program ends does no harm.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -17,8 +19,9 @@ from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
-import plugins
 import pytest
+
+import plugins
 import treadle
 from plugins import alone
 

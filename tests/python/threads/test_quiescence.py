@@ -3,6 +3,8 @@
 Each case runs in a process of its own: where it fails, it ends the process.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import subprocess

@@ -5,6 +5,8 @@ By the model: every operator, over memory that another process writes (shared_ar
 large calls, over memory of which another process writes a part.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

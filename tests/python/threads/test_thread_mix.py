@@ -1,5 +1,7 @@
 """A few seconds of threads that do all that they can to the same tensors: tests/fuzz/threads.py."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

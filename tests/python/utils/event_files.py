@@ -1,6 +1,8 @@
 """Reads event files: records with their checksums, and messages field by field. Written from the
 formats alone, so that it shares nothing with what it checks."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import struct
 import zlib
 

@@ -1,11 +1,14 @@
 """Random arguments for measurements, and counts of instructions."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 import pytest
+
 import treadle
 from treadle.utils.benchmark import (
     CallgrindStats,

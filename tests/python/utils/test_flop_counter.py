@@ -1,5 +1,7 @@
 """Counting floating-point operations: totals worked out by hand, which are PyTorch's, too."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools
@@ -9,6 +11,7 @@ import warnings
 from typing import Any, Callable
 
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.nn import functional as F  # noqa: N812

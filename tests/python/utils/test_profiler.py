@@ -1,6 +1,8 @@
 """The profiler: what is recorded (nesting, threads, backward, shapes, memory, stacks), schedules,
 and what is made of it (tables, traces, stacks)."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import gzip
 import json
 import os

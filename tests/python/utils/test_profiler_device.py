@@ -2,6 +2,8 @@
 timeline in traces. The device is simulated: what it tells is made up here.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json
@@ -154,7 +156,6 @@ def test_a_device_that_cannot_be_recorded_is_warned_of(
     with pytest.warns(UserWarning) as warned:
         events = record(device, activities=BOTH).events()
     assert str(warned[0].message) == (
-        "profile: what the device does is not recorded: "
-        "cuda: expected libcupti.so.13, got none"
+        "profile: what the device does is not recorded: cuda: expected libcupti.so.13, got none"
     )
     assert {e.name for e in events} == {"outer", "first", "second"}

@@ -1,5 +1,7 @@
 """Event files for TensorBoard, read back by a decoder of the tests' own (event_files.py)."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import io
 import os
 import pathlib

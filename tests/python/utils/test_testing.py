@@ -1,5 +1,7 @@
 """The helpers for tests: what assert_close, make_tensor and gradcheck accept and refuse."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import importlib
 import math
 

@@ -1,11 +1,14 @@
 """utils.benchmark, collect_env, module_tracker and other tools around programs."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import sys
 from typing import Any
 
 import pytest
+
 import treadle
 from treadle import nn
 from treadle.utils import benchmark, collect_env

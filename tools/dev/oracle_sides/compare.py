@@ -3,7 +3,9 @@
 Integers and bools are exact. Floating-point values may differ by a tolerance of their dtype, times
 the largest magnitude in the tensor: sums may be added up in another order. The tolerance is at
 least that of the dtype of the sample: what is written in a wider one may have been rounded on the
-way. """
+way."""
+
+# SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 

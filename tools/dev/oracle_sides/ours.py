@@ -5,6 +5,8 @@ that whoever reads knows where it was if it dies; {"end": [[kind, text], ...]} a
 is other; {"done": null} after the file. `skip` says how many parts to leave out.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gzip

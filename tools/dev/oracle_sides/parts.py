@@ -4,6 +4,8 @@
 decodes the arguments anew, so that none sees what another has written.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import random

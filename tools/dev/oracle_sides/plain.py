@@ -4,6 +4,8 @@
 cannot be carried over raises NotCarried when it is encoded.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -5,6 +5,8 @@ and answers each with one, once the file is there. {"database": "list"} asks for
 A file holds pickles: (case, {part: result}), in order; what cannot be carried over is counted.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import gzip

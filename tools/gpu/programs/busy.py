@@ -6,6 +6,8 @@ Of the time from the first kernel of some steps to the end of the last, the part
 or a copy runs. Nothing is waited for in between.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

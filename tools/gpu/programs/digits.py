@@ -6,6 +6,8 @@ epoch no memory is asked of the device.
 Exits with 1 unless it reads 98 of 100 images that it did not learn from (90 after two epochs).
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

@@ -7,6 +7,8 @@ Two runs can be compared, and a sanitizer can watch. Operators that are made of 
 when the time is over it stops.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

@@ -1,4 +1,6 @@
 // Device instructions without a C++ equivalent. The emulator has its own versions (emulator/).
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,8 @@
 //
 // `Function::eval` is the operator's expression. Compute is the type of its arithmetic. `Numbers`
 // holds the call's numbers in that type. `apply` passes them to eval after the tensors' elements.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/device/values.cuh"

@@ -4,6 +4,8 @@
 //
 // Long folds of few outputs are split into pieces for many blocks. A second kernel folds their
 // results. `Function` has init (where a fold starts from a value), step, combine and final.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/device/pointwise.cuh"

@@ -1,5 +1,7 @@
 // The value types of generated kernels, which are those of the CPU's kernels (a vector of one lane,
 // an integer, a complex number), and the conversions between elements in memory and values.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cpu/convert.h"

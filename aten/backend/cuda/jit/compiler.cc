@@ -1,4 +1,6 @@
 // NVRTC, and the cache of compiled files that avoids it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/jit/compiler.h"
 
 #include <fcntl.h>

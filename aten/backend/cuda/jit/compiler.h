@@ -2,6 +2,8 @@
 // device. Compiled code is cached on disk, under TREADLE_CUDA_CACHE, else
 // $XDG_CACHE_HOME/treadle/cuda or ~/.cache/treadle/cuda. An empty TREADLE_CUDA_CACHE disables the
 // cache.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,6 +1,8 @@
 // The texts of the headers that generated kernels include, as a table that the build makes
 // (embed_headers.sh). They are the headers of the CPU's kernels that suit any processor, and
 // aten/backend/cuda/device/.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

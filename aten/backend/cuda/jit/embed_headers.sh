@@ -5,6 +5,7 @@
 #
 # A text's name is the one by which kernels include it: of a file under aten/backend/cuda/device/standard/ or
 # one_lane/, what follows that; else the path itself.
+# SPDX-License-Identifier: Apache-2.0
 echo '#include "aten/backend/cuda/jit/device_headers.h"'
 echo 'namespace treadle::cuda {'
 echo 'const DeviceHeader kDeviceHeaders[] = {'

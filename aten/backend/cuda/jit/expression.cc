@@ -1,4 +1,6 @@
 // Prints expression trees as C++.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/jit/expression.h"
 
 #include "core/base/error.h"

@@ -1,5 +1,7 @@
 // The expressions of operators as C++ text for generated kernels. The text is the same as for the
 // CPU's kernels, over the value types of aten/backend/cuda/device/values.cuh.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

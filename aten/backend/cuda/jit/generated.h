@@ -1,4 +1,6 @@
 // Kernels generated from operators' expressions, for pointwise calls and reductions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/backends/generated.h"

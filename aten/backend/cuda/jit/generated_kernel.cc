@@ -1,4 +1,6 @@
 // Caches and launches generated kernels.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/jit/generated_kernel.h"
 
 #include <cstring>

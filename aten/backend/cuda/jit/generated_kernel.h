@@ -3,6 +3,8 @@
 //
 //   GeneratedKernel& kernel = GeneratedKernel::of(key, device, "pointwise", [&] { return text; });
 //   kernel.launch(device, blocks, arguments);
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

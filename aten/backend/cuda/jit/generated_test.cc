@@ -1,5 +1,7 @@
 // The choice of kernels for calls, their launches, and the number of compilations: against a
 // simulated device, with the real compiler.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/jit/generated.h"
 
 #include <gtest/gtest.h>

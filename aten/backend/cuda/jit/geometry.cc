@@ -1,4 +1,6 @@
 // Divisors and layouts.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/jit/geometry.h"
 
 #include <algorithm>

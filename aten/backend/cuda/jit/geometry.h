@@ -1,6 +1,8 @@
 // The geometry that kernels receive: divisors of indices, and whether 32 bits hold all offsets. The
 // layouts are those of aten/backend/cuda/device/values.cuh and
 // aten/backend/cuda/device/pointwise.cuh.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,8 @@
 //
 //   auto [lu, pivots, info] = outputs of the CPU's operator, to compare with
 //   call_kernel<aten::ops::_linalg_lu>(ScalarType::Float64, a, lu, pivots, info);
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/dispatch/operator.h"

@@ -1,5 +1,7 @@
 // The loops of generated kernels, run by the emulator's threads with the backend's own arguments:
 // packs and tails, offsets of strided operands, and folds in every split, each repeated bit by bit.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "tests/cuda_emulator/device_code.h"

@@ -1,4 +1,6 @@
 // Pointwise calls on a device.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/jit/pointwise.h"
 
 #include <algorithm>

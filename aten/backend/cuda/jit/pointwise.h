@@ -1,5 +1,7 @@
 // Generated pointwise kernels: the choice of a kernel for a call, its source, and its arguments.
 // The choice and the source need no device.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,4 +1,6 @@
 // Reductions on a device.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/jit/reduce.h"
 
 #include <algorithm>

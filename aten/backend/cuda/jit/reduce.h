@@ -1,5 +1,7 @@
 // Generated reductions: the choice of kernels for a call, their source, and their arguments. The
 // choice and the source need no device.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

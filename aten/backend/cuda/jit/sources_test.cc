@@ -1,6 +1,8 @@
 // Every pointwise and reduce operator of the model, in every declared dtype, gives source that the
 // compiler of generated kernels accepts. Calls run on a device whose backend makes the kernels and
 // then declines. So the compiled kernels are those that the engine requests.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <map>

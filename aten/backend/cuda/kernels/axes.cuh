@@ -1,5 +1,7 @@
 // Axes: the offsets of a tensor's elements along some dimensions, by row-major index. Dimensions
 // that can be traversed as one are merged.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/base/error.h"

@@ -1,4 +1,6 @@
 // DeviceNumber: T with all arithmetic on devices, including divisions of complex numbers.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <complex>

@@ -8,6 +8,8 @@
 //     __device__ State join(State a, State b) const;       // associative and commutative
 //     __device__ void store(int64_t line, State all) const;
 //   };
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

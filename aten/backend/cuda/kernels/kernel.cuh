@@ -1,6 +1,8 @@
 // Common parts of hand-written kernels: elements as numbers of the compute type, the device and
 // stream of a launch and its size, and sums whose order depends only on the number of threads of a
 // block.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime.h>

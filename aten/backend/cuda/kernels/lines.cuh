@@ -1,5 +1,7 @@
 // Lines: a contiguous tensor along one dimension, as `count` lines of `size` elements. The distance
 // between the elements of a line is `inner`.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cpu/dim_slices.h"

@@ -1,5 +1,7 @@
 // Registration of hand-written kernels, whose calls are counted (treadle.backends.coverage), and
 // the few headers that all of them need.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/backend.h"

@@ -8,6 +8,8 @@
 //     __device__ State join(State a, State b) const;              // associative; a comes before b
 //     __device__ void store(int64_t line, int64_t j, State all) const;  // of the elements up to j
 //   };
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

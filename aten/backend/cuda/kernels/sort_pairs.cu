@@ -1,5 +1,7 @@
 // The only caller of CUB's sort: wide keys with 32-bit positions. Only the bits of the keys in use
 // are compared.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/sort_pairs.h"
 
 #include <cub/device/device_radix_sort.cuh>

@@ -4,6 +4,8 @@
 //   SortedPairs pairs("sort", n, place);
 //   make_keys<<<...>>>(..., pairs.keys(), pairs.positions());
 //   pairs.sort(32);    // keys below 2^32; keys() and positions() are in order from here on
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,5 +1,7 @@
 // The elements of lines in order. All of them are sorted at once, by line and then by a key: an
 // unsigned integer in the elements' order (aten/ops/sorting/cpu/sort_key.h).
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

@@ -9,6 +9,8 @@
 //
 // (PTX ISA, "Matrix fragments for mma.m16n8k16".) A register holds two neighbours along the inner
 // dimension, the first in its low half.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,4 +1,6 @@
 // The search for the library, done once, and a handle for each thread and device.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/libraries/cudnn.h"
 
 #include <map>

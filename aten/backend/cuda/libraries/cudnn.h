@@ -4,6 +4,8 @@
 //   TensorDescription h_is;
 //   h_is.set(kData<float>, {2, 8, 32, 1});
 //   succeed_cudnn(cudnn().RNNForward(handle, ..., h_is.get(), ...), "computing ...");
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cudnn.h>

@@ -1,5 +1,7 @@
 // Cufft: the functions of cuFFT that kernels call. They are a table, so that tests can substitute
 // others.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cufftXt.h>

@@ -4,6 +4,8 @@
 //
 //   struct Handles : std::map<int, cudnnHandle_t> {};
 //   cudnnHandle_t& handle = kept_by_thread<Handles>()[device];
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <mutex>

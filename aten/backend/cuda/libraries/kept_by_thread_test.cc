@@ -1,4 +1,6 @@
 // Each thread has its own object; a new thread takes over that of an ended one.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/libraries/kept_by_thread.h"
 
 #include <gtest/gtest.h>

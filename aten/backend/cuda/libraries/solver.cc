@@ -1,4 +1,6 @@
 // Opens cuSOLVER, and makes its handles.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/libraries/solver.h"
 
 #include <map>

@@ -7,6 +7,8 @@
 //       "factoring matrices",
 //       [&](Workspace& w) { return cusolver().lu_size(..., &w.on_device, &w.on_host); },
 //       count, [&](const Workspace& w, int64_t i) { return cusolver().lu(...); });
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cusolverDn.h>

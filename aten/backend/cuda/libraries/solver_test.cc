@@ -1,5 +1,7 @@
 // The calls of cuSOLVER for linear algebra: rows and columns, batches, triangles, and the meaning
 // of `info`. The emulator stands in for cuSOLVER (emulator/cusolver.cc).
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <tuple>

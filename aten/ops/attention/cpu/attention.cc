@@ -12,6 +12,8 @@
 //
 // Dropout keeps the probability of query i for key j by a bit that depends only on the call's seed,
 // i and j, so backward recomputes the same bits. A row whose keys are all masked gives zeros.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <limits>

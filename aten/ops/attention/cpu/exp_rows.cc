@@ -1,5 +1,7 @@
 // exp of a row, and its sum. The sum uses a fixed number of lanes, whatever the width of a vector,
 // so results do not depend on the machine's vectors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/ops/attention/cpu/exp_rows.cc"
 #include "aten/backend/cpu/targets.h"

@@ -1,4 +1,6 @@
 // exp of a row in place, with the widest vectors this machine has.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,8 @@
 //
 // 256 threads, 16 by 16, hold a tile of scores in registers: queries down, keys across. Results
 // wider than 64 columns (128 of float) are cut, and each part computes the scores itself.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_attention.h"
 #include "aten/ops/_attention_backward.h"
 #include "aten/ops/_attention_dropout_mask.h"

@@ -5,6 +5,8 @@
 // queries against blocks of keys, with running maxima and sums. Backward recomputes the
 // probabilities from logsumexp. One block of threads sums over keys (or queries) in order: the same
 // bits each run.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

@@ -1,6 +1,8 @@
 // Attention of 16-bit numbers by tensor cores, after "FlashAttention-2" (Dao, 2023). Four warps
 // share tiles of 64 rows in shared memory. Each warp has 16 queries (in the gradients of keys and
 // values, 16 keys) and keeps their scores and sums in registers.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/tensor_cores.cuh"
 #include "aten/ops/attention/cuda/attention.cuh"
 

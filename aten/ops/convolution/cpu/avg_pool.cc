@@ -1,6 +1,8 @@
 // Average pooling over one to three dimensions, by sliding or adaptive windows, and its gradient.
 //
 // The rows under a window are added up for all columns at once, then the columns of each window.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <optional>
 #include <type_traits>
 

@@ -4,6 +4,8 @@
 //
 // The transposed convolution is the input's gradient of the plain one, so there are three
 // computations. The batch is computed in pieces. Their weight gradients are added in order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/shape.h"
 
 #include <algorithm>

@@ -2,6 +2,8 @@
 //
 // The gradient with respect to the input (the transposed convolution) and the gradient with respect
 // to the weight have the geometry of their convolution.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

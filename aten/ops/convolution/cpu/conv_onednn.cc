@@ -1,4 +1,6 @@
 // oneDNN plans: a primitive for each task and geometry, made at the first call and cached.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/cpu/conv_onednn.h"
 
 #include <sys/mman.h>

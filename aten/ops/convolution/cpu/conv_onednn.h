@@ -3,6 +3,8 @@
 // Primitives are made once for each geometry and cached. A batch is computed in the pieces of its
 // geometry, each by one thread. The shared operands of the pieces, the weights and the sum of their
 // gradients, change layout once for all pieces.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/ops/convolution/cpu/conv_geometry.h"

@@ -3,6 +3,8 @@
 //
 // A block of output positions at a time is unfolded: column p of the block holds the input elements
 // under the kernel at position p. The block bounds the memory, whatever the sizes.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

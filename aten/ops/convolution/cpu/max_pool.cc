@@ -4,6 +4,8 @@
 // An index is the position of a value within its plane. A window is searched in two steps: the rows
 // under it, for all columns at once, then the columns. Among equal values the first in the order of
 // the plane wins; among several NaN, the last.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/read_once.h"
 #include "aten/ops/_max_pool_backward.h"

@@ -3,6 +3,8 @@
 //
 // All pooling is over (depth, height, width). Dimensions that are not pooled come first, with size
 // 1 and one window. A window is begin, begin + step, ... below end, inside the input.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 // Average pooling over one to three dimensions, by sliding or adaptive windows, and its gradient. A
 // thread adds up a window, or the shares of the windows that hold its element. Sums follow the
 // CPU's order: the columns of a window, each over its rows.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
 #include "aten/ops/_adaptive_avg_pool_backward.h"

@@ -2,6 +2,8 @@
 // kernels of our own, all others on cuDNN. Among the algorithms that give the same bits each time,
 // the fastest is used: by cuDNN's own estimate, or by measured time where the program asks for it
 // (core/base/math_switches.h). The choice is made once for each geometry.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <map>
 #include <mutex>
 

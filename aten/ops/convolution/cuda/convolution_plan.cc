@@ -1,4 +1,6 @@
 // Graphs of one convolution, and cuDNN's description of them, attribute by attribute.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/cuda/convolution_plan.h"
 
 #include <algorithm>

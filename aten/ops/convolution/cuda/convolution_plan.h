@@ -3,6 +3,8 @@
 //   std::vector<CudnnDescriptor> ways = convolution_ways(geometry, ConvolutionPart::Y, {handle});
 //   std::optional<ConvolutionPlan> plan = ConvolutionPlan::make(std::move(ways[0]), {handle});
 //   plan->run(handle, {.x = x, .w = w, .y = y}, workspace);
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

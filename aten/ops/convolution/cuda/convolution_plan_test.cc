@@ -1,6 +1,8 @@
 // cuDNN itself plans convolutions here, for devices of which only the properties are known. It
 // needs no GPU for that. Every convolution of the benchmarked networks has an algorithm that gives
 // the same bits each time, in every dtype and direction.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/cuda/convolution_plan.h"
 
 #include <gtest/gtest.h>

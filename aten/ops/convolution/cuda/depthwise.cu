@@ -3,6 +3,8 @@
 // sums over the outputs that used each element. The gradient of w is summed by blocks over fixed
 // runs of images. The blocks' sums are then added in their order: the same bits each time, without
 // atomics.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/convolution/cuda/depthwise.h"
 

@@ -1,5 +1,7 @@
 // Depthwise convolutions of images, whose groups have one input channel each. Their work is all
 // reads and writes, without a matrix product. T is float, double, Half or BFloat16.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/ops/convolution/cuda/convolution_plan.h"

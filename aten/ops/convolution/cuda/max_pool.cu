@@ -4,6 +4,8 @@
 // In the gradient an element may have been the largest of several windows. Their gradients are
 // added in the windows' order. Where several values are unpooled to one position, the last one
 // stays.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_max_pool_backward.h"
 #include "aten/ops/_max_pool_gather.h"

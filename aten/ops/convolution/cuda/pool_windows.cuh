@@ -3,6 +3,8 @@
 //
 // All pooling is over (depth, height, width). Dimensions that are not pooled come first, with size
 // 1 and one window.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

@@ -1,4 +1,6 @@
 // CPU kernels that write constant numbers, and the kernel that reads a number.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
 #include <cstring>

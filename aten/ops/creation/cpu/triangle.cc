@@ -1,4 +1,6 @@
 // CPU kernels of tril and triu.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
 

@@ -1,4 +1,6 @@
 // Fills with constant numbers, and the read of one number by the host.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

@@ -1,4 +1,6 @@
 // Elements that follow from their index: arange, linspace, and the indices of a triangle.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_linear_.h"
 #include "aten/ops/_linspace_.h"

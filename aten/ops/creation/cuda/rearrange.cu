@@ -1,4 +1,6 @@
 // Operators that move or drop elements: flip, tril and triu.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/axes.cuh"
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/contiguous.h"

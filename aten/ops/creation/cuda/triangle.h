@@ -1,4 +1,6 @@
 // Triangle: the row and column of each of its elements, from the element's index alone.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
 // Elements of a triangle by index, compared with a loop over its rows.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/creation/cuda/triangle.h"
 
 #include <gtest/gtest.h>

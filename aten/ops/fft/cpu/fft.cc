@@ -3,6 +3,8 @@
 //
 // Slices are independent. They are passed on in blocks whose size depends only on the problem.
 // pocketfft computes several slices of a block at once, with vector instructions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #define POCKETFFT_NO_MULTITHREADING
 #define POCKETFFT_CACHE_SIZE 16  // transforms of one length share their table of roots
 #include "pocketfft/pocketfft.hpp"

@@ -5,6 +5,8 @@
 // Results of a real transform equal the CPU's also where the input is not the transform of real
 // numbers. The last dimension is transformed alone, and only the real part of its first entry
 // counts (and of its middle one, where the size is even).
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/libraries/cufft.h"
 
 #include <cmath>

@@ -1,6 +1,8 @@
 // The calls of cuFFT for Fourier transforms: the geometry of plans, the copies before and after,
 // scales. The emulator stands in for cuFFT (emulator/cufft.cc), and the CPU's kernels are the
 // reference.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -9,6 +9,8 @@
 // With many threads the writes are first sorted into runs of neighbouring elements, in which they
 // keep their order. Then one thread takes each run. With few threads the writes would finish before
 // the sort.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -1,4 +1,6 @@
 // embedding and the gradient of its weight.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/embedding.h"
 #include "aten/backend/cpu/element_bits.h"
 #include "aten/backend/cpu/long_sums.h"

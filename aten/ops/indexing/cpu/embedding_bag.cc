@@ -1,5 +1,7 @@
 // embedding_bag: the sum, mean or maximum of rows of a table, bag by bag, without a copy of the
 // rows. Offsets and indices are checked before the first write.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
 #include "aten/backend/cpu/dim_slices.h"

@@ -1,5 +1,7 @@
 // Signs of values that must not be negative, gathered without branches: last - entry, entry + wrap.
 // The multiplication of an entry out of range may overflow, which vectors define.
+//
+// SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/ops/indexing/cpu/entry_bounds.cc"
 #include "aten/backend/cpu/targets.h"

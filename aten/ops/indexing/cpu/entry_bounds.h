@@ -1,4 +1,6 @@
 // The entries of an index: their range check, and the offsets that they stand for.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

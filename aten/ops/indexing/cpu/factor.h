@@ -1,4 +1,6 @@
 // Factors of tensors: alpha, beta.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/base/error.h"

@@ -1,4 +1,6 @@
 // gather: out[i][j] = self[index[i][j]][j] for dim 0, and so on for other dimensions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/gather.h"
 #include "aten/backend/cpu/element_bits.h"
 #include "aten/ops/indexing/cpu/index_plan.h"

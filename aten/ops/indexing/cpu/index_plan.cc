@@ -1,4 +1,6 @@
 // Makes index plans: offsets of dimensions, offsets and bounds of index tensors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/indexing/cpu/index_plan.h"
 
 #include <atomic>

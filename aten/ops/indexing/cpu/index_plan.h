@@ -10,6 +10,8 @@
 //
 // Other threads may write the memory of an index at any time. So a kernel uses no entry that was
 // checked in another read. It has its own offsets, or it checks an entry when it uses it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstring>

@@ -4,6 +4,8 @@
 // gather and scatter visit all coordinates of `index`. A tensor paired with it has the same
 // coordinates except for `dim`, where the entry of `index` is the coordinate. IndexedRows holds the
 // offset of each row in such a tensor without that part.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -1,5 +1,7 @@
 // Kernels that read or write whole slices at the entries of index tensors: index, index_put,
 // index_select, index_add, ...
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/element_bits.h"
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/wrapping.h"

@@ -1,4 +1,6 @@
 // nonzero: the coordinates of the nonzero elements.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/nonzero.h"
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/contiguous.h"

@@ -4,6 +4,8 @@
 // Elements of `out` that appear several times in `index` are written in the order of `index`. Only
 // entries along `dim` can name the same element, so the rest runs in parallel with the same result.
 // With one dimension, runs of neighbouring elements run in parallel.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "aten/backend/cpu/element_bits.h"

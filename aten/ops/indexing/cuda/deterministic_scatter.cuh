@@ -14,6 +14,8 @@
 //
 // A long run of entries is folded in pieces, and then over the pieces. A piece begins where the
 // sorted position is a multiple of kPiece, so the order of additions depends only on the targets.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

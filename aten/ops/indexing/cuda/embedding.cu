@@ -1,5 +1,7 @@
 // The gradient of embedding's weight. The gradient of a row is the sum over its uses, in the order
 // of the indices.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/embedding_dense_backward.h"

@@ -1,5 +1,7 @@
 // embedding_bag: the sum, mean or maximum of rows of a table, bag by bag, without a copy of the
 // rows. A thread computes one column of a bag, over the indices in their order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_embedding_bag.h"
 #include "aten/ops/contiguous.h"

@@ -1,5 +1,7 @@
 // Reads of slices at the entries of index tensors: index, index_select, embedding. Entries are
 // checked at their use. One out of range is a fault, and its slice is not read.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_index_integer.h"
 #include "aten/ops/embedding.h"
 #include "aten/ops/index_select.h"

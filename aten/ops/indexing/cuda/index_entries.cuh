@@ -4,6 +4,8 @@
 //   element (o, e, r)  =  data[outer.at(o) + place(e) + inner.at(r)]
 //
 // `outer` are the dimensions before those that the indices replace, `inner` those after.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/kernels/axes.cuh"

@@ -1,6 +1,8 @@
 // Writes of slices at the entries of index tensors: index_put, index_add, index_copy, index_fill.
 // Entries out of range are faults, and are skipped. Where several entries name one position, the
 // last one stays, or all are added in the entries' order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_index_put_integer.h"
 #include "aten/ops/index_add.h"
 #include "aten/ops/index_copy.h"

@@ -1,5 +1,7 @@
 // Results whose length the host must know: the coordinates of nonzero elements, and positions
 // repeated by counts. Running counts give the offset of each write.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/backend/cuda/kernels/scan.cuh"
 #include "aten/ops/contiguous.h"

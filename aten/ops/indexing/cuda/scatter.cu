@@ -1,5 +1,7 @@
 // gather: out[index[i][j]][j] for dim 0, and so on for other dimensions; and scatter and related
 // operators, which write there. Entries out of range are faults, and are skipped.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/gather.h"
 #include "aten/ops/indexing/cuda/deterministic_scatter.cuh"
 #include "aten/ops/indexing/cuda/index_entries.cuh"

@@ -1,5 +1,7 @@
 // The functors of scatters (deterministic_scatter.cuh). They write elements of a source, one
 // number, or the source's elements combined with the old values.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cpu/wrapping.h"

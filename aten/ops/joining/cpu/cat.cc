@@ -1,4 +1,6 @@
 // cat and stack: contiguous runs of bytes, one after the other.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/non_temporal_stores.h"
 #include "aten/ops/_cat.h"
 #include "aten/ops/_stack.h"

@@ -1,4 +1,6 @@
 // flip: reads some dimensions backwards.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/flip.h"
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/backend/cpu/element_bits.h"

@@ -1,4 +1,6 @@
 // repeat_interleave of counts: the positions 0, 1, 2, ..., each repeated by its count.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/repeat_interleave.h"
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/backend/cpu/read_once.h"

@@ -1,4 +1,6 @@
 // cat and stack: contiguous runs of bytes, one after the other, by the device's copies of rows.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/registration.h"
 #include "aten/ops/_cat.h"
 #include "aten/ops/_stack.h"

@@ -5,6 +5,8 @@
 //     lapack::Work<T> work;
 //     for (int64_t i = begin; i < end; ++i) ...
 //   });
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

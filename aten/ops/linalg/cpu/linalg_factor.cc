@@ -2,6 +2,8 @@
 //
 // A matrix with NaN or infinity has factors of NaN, because LAPACK's choice of pivots does not
 // handle them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_linalg_cholesky.h"
 #include "aten/ops/_linalg_ldl.h"
 #include "aten/ops/_linalg_lu.h"

@@ -2,6 +2,8 @@
 //
 // The results depend on the driver and on the rank that it finds. gels assumes full rank, gelsy
 // finds the rank by QR with column pivots, gelsd and gelss by singular values.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_linalg_lstsq.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/expand.h"

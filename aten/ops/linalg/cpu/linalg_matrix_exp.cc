@@ -1,5 +1,7 @@
 // matrix_exp, by the method of aten/ops/linalg/matrix_exp_terms.h. Each matrix of a batch has its
 // own scale.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/linalg_matrix_exp.h"
 #include "aten/backend/cpu/gemm.h"
 #include "aten/ops/contiguous.h"

@@ -1,5 +1,7 @@
 // Solutions of linear systems with any square matrix, a triangular one, or LDL factors; and the
 // permutation of LU's pivots.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_linalg_solve.h"
 #include "aten/ops/_lu_permutation.h"
 #include "aten/ops/contiguous.h"

@@ -1,6 +1,8 @@
 // Eigenvalues and singular values, and their vectors.
 //
 // Matrices with NaN or infinity are refused, because LAPACK's iterations may not end on them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_linalg_eig.h"
 #include "aten/ops/_linalg_eigh.h"
 #include "aten/ops/_linalg_svd.h"

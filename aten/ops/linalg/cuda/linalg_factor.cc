@@ -3,6 +3,8 @@
 //
 // A matrix with NaN or infinity has factors of NaN, as on the CPU. The library sees zeros in its
 // place.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/libraries/solver.h"
 #include "aten/ops/_linalg_cholesky.h"
 #include "aten/ops/_linalg_lu.h"

@@ -3,6 +3,8 @@
 //
 // Pivots that no factorisation produces are refused before the library uses them, so a solution
 // makes the host wait.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/libraries/solver.h"
 #include "aten/ops/_linalg_ldl.h"
 #include "aten/ops/arange.h"

@@ -3,6 +3,8 @@
 // The driver "gels" assumes full rank and uses QR. The others count the singular values above rcond
 // times the largest one. That includes "gelsy", which on the CPU finds the rank by QR with column
 // pivots. The host waits for the checks and the ranks.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/libraries/solver.h"
 #include "aten/ops/_linalg_lstsq.h"
 #include "aten/ops/_linalg_svd.h"

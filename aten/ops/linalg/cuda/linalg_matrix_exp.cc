@@ -1,5 +1,7 @@
 // matrix_exp, by the method of aten/ops/linalg/matrix_exp_terms.h, for all matrices of a batch at
 // once. The host waits once, for the norms, which give the number of squarings.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/linalg/matrix_exp_terms.h"
 
 #include "aten/backend/cuda/libraries/solver.h"

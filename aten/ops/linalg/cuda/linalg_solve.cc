@@ -1,4 +1,6 @@
 // Solutions of linear systems, composed of LU factors and triangular solutions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/libraries/solver.h"
 #include "aten/ops/_linalg_lu.h"
 #include "aten/ops/_linalg_solve.h"

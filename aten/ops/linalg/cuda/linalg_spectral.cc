@@ -2,6 +2,8 @@
 //
 // Matrices with NaN or infinity, and those whose iteration does not converge, are refused as on the
 // CPU. So the host waits for the device twice, before and after the library's work.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/libraries/solver.h"
 #include "aten/ops/_linalg_eig.h"
 #include "aten/ops/_linalg_eigh.h"

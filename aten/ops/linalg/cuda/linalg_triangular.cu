@@ -2,6 +2,8 @@
 //
 // A triangle is halved until its blocks have 32 rows. Those are solved here, with a thread for each
 // column of the right side. Their contribution to the other rows is a product of matrices.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/device_number.cuh"
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_lu_permutation.h"

@@ -3,6 +3,8 @@
 // which the tests run.
 //
 // Each thread computes what a step needs of its column itself, so no values pass between threads.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>

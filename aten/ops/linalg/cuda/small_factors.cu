@@ -1,4 +1,6 @@
 // A block factors a matrix, by the steps of small_factor_steps.h.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/linalg/cuda/small_factors.h"
 
 #include "aten/backend/cuda/kernels/device_number.cuh"

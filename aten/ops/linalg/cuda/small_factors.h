@@ -1,5 +1,7 @@
 // Factors of many small matrices at once, each in the shared memory of a block. cuSOLVER would
 // factor them one after the other. T is float, double or a complex number of them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/tensor/tensor.h"

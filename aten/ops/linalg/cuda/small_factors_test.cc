@@ -1,4 +1,6 @@
 // The steps by which a block factors a small matrix, compared with LAPACK's factors.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <complex>

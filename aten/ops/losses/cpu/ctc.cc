@@ -7,6 +7,8 @@
 // moves one position, or skips the blank between two different labels. beta is the same from the
 // end. The posterior of class c in frame t sums exp(alpha + beta - log p + loss) over the positions
 // of c, and is minus the gradient of the loss with respect to log p.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <limits>

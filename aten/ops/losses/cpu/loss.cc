@@ -1,5 +1,7 @@
 // Negative log likelihood of class indices, and its gradient. Every class index is checked before
 // the computation starts.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
 #include "aten/backend/cpu/long_sums.h"

@@ -4,6 +4,8 @@
 //
 // The gradient of a class in a frame is a sum over the positions of the class. Each position knows
 // the next one of its class, and the first one adds up all of them, in their order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_ctc_loss.h"
 #include "aten/ops/_ctc_loss_backward.h"

@@ -1,5 +1,7 @@
 // Negative log likelihood of class indices, and its gradient. One block does the forward pass, in
 // the same order each run. A target that is no class is a fault.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/nll_loss_backward.h"

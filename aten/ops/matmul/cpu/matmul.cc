@@ -1,4 +1,6 @@
 // Matrix products of two- and three-dimensional tensors: mm, addmm, bmm, baddbmm.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/gemm.h"
 #include "aten/engine/copy.h"
 #include "aten/ops/addmm.h"

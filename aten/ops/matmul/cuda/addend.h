@@ -1,4 +1,6 @@
 // The addend of a product of matrices.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/engine/copy.h"

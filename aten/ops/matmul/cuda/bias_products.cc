@@ -1,4 +1,6 @@
 // cuBLASLt: descriptors of products, and the plans from its heuristics.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/matmul/cuda/bias_products.h"
 
 #include <cublasLt.h>

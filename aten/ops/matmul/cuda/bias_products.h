@@ -1,4 +1,6 @@
 // Products of matrices with a bias added to each row, in one kernel, by cuBLASLt.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cublas_api.h>

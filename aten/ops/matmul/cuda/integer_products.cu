@@ -1,5 +1,7 @@
 // Matrix products of integers, which wrap, and of bool, whose sum is "or": mm, addmm, bmm, baddbmm.
 // 256 threads hold 64 by 64 sums, four by four each. Matrices may have any strides.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/addmm.h"
 #include "aten/ops/baddbmm.h"

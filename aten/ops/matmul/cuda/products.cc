@@ -5,6 +5,8 @@
 //
 // cuBLAS reads matrices by columns. A product by rows is the product of the transposed factors in
 // reverse order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cublas_api.h>
 
 #include "aten/backend/cuda/kernels/registration.h"

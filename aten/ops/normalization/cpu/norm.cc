@@ -2,6 +2,8 @@
 //
 // Ioffe & Szegedy, "Batch normalization" (2015); Ba et al., "Layer normalization" (2016). Sums run
 // in a fixed order: per plane or row first, then over planes or pieces of rows.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -4,6 +4,8 @@
 // (2019). A group of channels of one sample is a run of elements, so both work on rows. In group
 // normalisation the weight changes with the channel, in the other with the element. Sums run in a
 // fixed order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -1,5 +1,7 @@
 // Common parts of the normalisations: parameters that may be absent, and the distribution of rows
 // over threads.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

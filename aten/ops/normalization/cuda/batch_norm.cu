@@ -1,5 +1,7 @@
 // batch_norm in training, and its gradients. Channels are few and long. Each is cut into pieces, by
 // sizes alone. A block sums up a piece, and the pieces are joined in their order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_batch_norm_backward.h"
 #include "aten/ops/_batch_norm_train.h"
 #include "aten/ops/normalization/cuda/norm.cuh"

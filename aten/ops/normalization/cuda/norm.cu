@@ -1,4 +1,6 @@
 // layer_norm and its gradients: a block normalises a row.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_layer_norm_backward.h"
 #include "aten/ops/native_layer_norm.h"
 #include "aten/ops/normalization/cuda/norm.cuh"

@@ -1,5 +1,7 @@
 // Common parts of the normalisations: parameters that may be absent, rows, and the gradients of
 // parameters to which each row contributes once.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

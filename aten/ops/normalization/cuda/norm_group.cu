@@ -1,5 +1,7 @@
 // Group normalisation and root-mean-square normalisation with their gradients. A group of channels
 // of one sample is a run of elements, so in both a block normalises a row.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_group_norm_backward.h"
 #include "aten/ops/_rms_norm.h"
 #include "aten/ops/_rms_norm_backward.h"

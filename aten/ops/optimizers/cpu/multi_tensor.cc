@@ -1,4 +1,6 @@
 // A step runs on the tensors' own memory or on copies. Long lists are split among threads.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/optimizers/cpu/multi_tensor.h"
 
 #include <algorithm>

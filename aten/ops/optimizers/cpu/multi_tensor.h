@@ -5,6 +5,8 @@
 //                      [&](size_t index, char* const* memory, int64_t n) {
 //     ... memory[0] and memory[1] hold n elements of self[index] and of grads[index] ...
 //   });
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>

@@ -8,6 +8,8 @@
 //
 // Polyak (1964); Kingma & Ba (2015); Reddi et al. (2018), amsgrad; Loshchilov & Hutter (2019),
 // AdamW; Duchi et al. (2011).
+//
+// SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/ops/optimizers/cpu/optimizer_steps.cc"
 #include "aten/backend/cpu/targets.h"

@@ -1,6 +1,8 @@
 // One step of an optimiser over all its parameters in one call: SGD, Adam, AdamW and Adagrad, by
 // the formulas of aten/ops/optimizers/cpu/optimizer_steps.cc. The scale of a loss and its overflow
 // flag may be on the device. Kernels read them there, so the host does not wait.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "aten/backend/cuda/kernels/kernel.cuh"

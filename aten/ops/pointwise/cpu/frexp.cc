@@ -1,4 +1,6 @@
 // frexp: splits floating numbers into mantissa and exponent.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "aten/engine/structured.h"

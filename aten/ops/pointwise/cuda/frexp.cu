@@ -1,4 +1,6 @@
 // frexp: splits floating numbers into mantissa and exponent.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/frexp.h"

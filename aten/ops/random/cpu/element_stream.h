@@ -2,6 +2,8 @@
 //
 // Element i draws them from its own stream, block i of the call and its parts, so any thread may
 // compute it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>

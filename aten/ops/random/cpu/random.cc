@@ -1,4 +1,6 @@
 // CPU kernels that write random numbers.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <cmath>
 #include <numbers>

@@ -1,4 +1,6 @@
 // Random numbers by the buffer. The loops are compiled once per target.
+//
+// SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/ops/random/cpu/random_blocks.cc"
 #include "aten/ops/random/cpu/random_blocks.h"

@@ -1,4 +1,6 @@
 // Random numbers by the buffer, with the widest vectors this machine has.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

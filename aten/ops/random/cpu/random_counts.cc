@@ -2,6 +2,8 @@
 // element.
 //
 // They use the methods of aten/ops/random/random_draws.h and ElementStream.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "aten/ops/binomial.h"

@@ -1,5 +1,7 @@
 // Kernels that write Cauchy, log-normal and geometric numbers, each from one
 // uniform number (the log-normal ones from a normal one).
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
 #include <numbers>

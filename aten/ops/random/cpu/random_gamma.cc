@@ -3,6 +3,8 @@
 //
 // They use the methods of aten/ops/random/random_draws.h and ElementStream. For small shapes a
 // gamma number is a product below every floating number, so points are computed from logarithms.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <limits>

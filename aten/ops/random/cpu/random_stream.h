@@ -1,6 +1,8 @@
 // RandomStream: the numbers of one call, by index. Element i depends on the
 // generator's seed, the call's offset and i alone, so any thread may compute
 // it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // Random numbers: reproducible at any thread count, with the right ranges and moments.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,6 @@
 // CPU kernels that draw indices: random permutations, and samples in proportion to weights.
+//
+// SPDX-License-Identifier: Apache-2.0
 
 #include <cmath>
 #include <numeric>

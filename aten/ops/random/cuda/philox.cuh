@@ -1,4 +1,6 @@
 // Random words on a device: philox4x32() of core/device/generator.h.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
 // Random numbers, the same as the CPU's (random_numbers.cuh). Numbers that need the device's
 // logarithm, sine and cosine differ from the CPU's in their last digits.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
 

@@ -2,6 +2,8 @@
 // gamma and beta numbers with respect to their parameters. The methods are the CPU's
 // (aten/ops/random/random_draws.h), with its uniform numbers. Results may differ in their last
 // digits, and so may a count that these digits decide.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_dirichlet_grad.h"
 #include "aten/ops/_sample_dirichlet.h"
 #include "aten/ops/_standard_gamma.h"

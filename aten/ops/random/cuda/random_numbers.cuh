@@ -2,6 +2,8 @@
 // (aten/ops/random/cpu/random_stream.h). Element i depends only on the generator's seed, the call's
 // offset in its sequence and i. The kernel reads the offset when it runs, because it may be part of
 // a graph (aten/backend/cuda/graphs.h).
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>

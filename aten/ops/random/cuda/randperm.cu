@@ -1,5 +1,7 @@
 // randperm: the order of random keys. The CPU's order differs, because it swaps elements one after
 // another.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/sort_pairs.h"
 #include "aten/ops/_randperm_.h"
 #include "aten/ops/random/cuda/random_numbers.cuh"

@@ -1,4 +1,6 @@
 // multinomial: indices drawn in proportion to weights, with the CPU's numbers.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/contiguous.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/multinomial.h"

@@ -7,6 +7,8 @@
 //        n' = tanh(xn + sigmoid(xr + hr) hn),  h' = n' + sigmoid(xz + hz) (h - n')
 //
 // Hochreiter & Schmidhuber (1997); Cho et al. (2014).
+//
+// SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/ops/recurrent/cpu/rnn_cells.cc"
 #include "aten/backend/cpu/targets.h"

@@ -3,6 +3,8 @@
 //
 // If cuDNN refuses a call before it queues work, the caller computes it step by step. The refusal
 // depends on the geometry alone, so a gradient knows the choice of its forward call.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
 #include <mutex>

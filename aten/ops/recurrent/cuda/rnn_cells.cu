@@ -1,6 +1,8 @@
 // The pointwise part of LSTM and GRU cells and its gradients, in one kernel: the rest of a step
 // after the matrix products. The formulas are at aten/ops/recurrent/cpu/rnn_cells.cc. A thread
 // computes one hidden unit of one row.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_gru_cell.h"
 #include "aten/ops/_gru_cell_backward.h"

@@ -1,6 +1,8 @@
 // max and min along a dimension with positions, argmax and argmin.
 //
 // Among equal elements the first wins. The first NaN wins over all other elements.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/argmax.h"
 #include "aten/ops/argmin.h"

@@ -1,5 +1,7 @@
 // The search for an extreme element: first the extreme of each block, by vectors, then its position
 // in the block that holds it. A block is read a second time only while it is in the cache.
+//
+// SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/ops/reductions/cpu/extreme_search.cc"
 #include "aten/ops/reductions/cpu/extreme_search.h"

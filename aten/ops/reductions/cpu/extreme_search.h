@@ -1,4 +1,6 @@
 // The position of the greatest or least of consecutive elements, in vector code.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
 // max and min along a dimension with positions, argmax and argmin. Among equal elements the first
 // wins, and the first NaN wins over all other elements, whatever the order of comparisons.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/fold_lines.cuh"
 #include "aten/backend/cuda/kernels/lines.cuh"
 #include "aten/ops/argmax.h"

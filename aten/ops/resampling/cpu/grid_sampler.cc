@@ -1,5 +1,7 @@
 // grid_sampler: values of images or volumes at given points, and the gradients. The positions of
 // the points are defined in aten/ops/resampling/grid_sampling.h.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
 #include "aten/backend/cpu/long_sums.h"

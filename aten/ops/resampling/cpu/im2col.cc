@@ -1,5 +1,7 @@
 // im2col: the windows of an image as columns; col2im: columns added up at the positions of their
 // windows. Each is the other's gradient.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/im2col.h"
 
 #include "aten/ops/col2im.h"

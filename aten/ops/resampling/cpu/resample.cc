@@ -2,6 +2,8 @@
 //
 // Interpolation over several dimensions is one such step for each. The gradient is the same sum
 // with the table of weights transposed.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <utility>

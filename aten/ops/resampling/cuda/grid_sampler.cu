@@ -4,6 +4,8 @@
 // A thread reads all channels of a point, or some of them. One thread computes a point's gradient.
 // Where several points use one element of the image, their contributions are added in the points'
 // order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_grid_sampler_backward.h"
 #include "aten/ops/contiguous.h"

@@ -1,6 +1,8 @@
 // im2col: the windows of an image as columns. col2im: columns added up at the positions of their
 // windows, with a thread for each element of the image, over the elements of the kernel in their
 // order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/col2im.h"
 #include "aten/ops/contiguous.h"

@@ -4,6 +4,8 @@
 // The gradient of an input sums over the outputs that use it, in their order. These outputs are
 // consecutive, because the inputs of an output never move back from one output to the next. So the
 // first is found by bisection.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_resample.h"
 #include "aten/ops/_resample_backward.h"

@@ -8,6 +8,8 @@
 //
 // A key and its position form one wide integer, with the key in its high half. No two are equal, so
 // the sort is stable for any algorithm, and needs no comparison function.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

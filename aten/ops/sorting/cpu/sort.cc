@@ -1,4 +1,6 @@
 // sort along a dimension, slice by slice, stable; and a faster sort of the values alone.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/sort.h"
 
 #include <array>

@@ -6,6 +6,8 @@
 //          = bits(x) with the sign  elsewhere
 //
 // and the complement of that where the order is descending.
+//
+// SPDX-License-Identifier: Apache-2.0
 #if defined(TREADLE_ATEN_CPU_SIMD_SORT_KEY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_SORT_KEY_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_SORT_KEY_INL_H_

@@ -7,6 +7,8 @@
 //   ordered_key(inf) < ordered_key(nan)
 //
 // Sorting pairs of a key and its position is stable, because no two pairs are equal.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <bit>

@@ -1,6 +1,8 @@
 // mode: the most frequent element along a dimension, and the last of its positions.
 //
 // Among equally frequent elements the smallest wins. Every NaN is a separate element.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <vector>
 

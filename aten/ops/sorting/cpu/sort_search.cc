@@ -1,4 +1,6 @@
 // searchsorted: the positions of values in sorted sequences, by bisection.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_searchsorted.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/indexing/cpu/index_plan.h"

@@ -1,5 +1,7 @@
 // unique: the distinct elements of a tensor in order, the inverse index of each element, and the
 // count of each.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/_unique2.h"
 #include "aten/ops/contiguous.h"

@@ -6,6 +6,8 @@
 //
 // `sorted` puts the rows in lexicographic order first; otherwise only neighbours are compared. A
 // row with a NaN equals no other.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
 #include "aten/backend/cpu/dim_slices.h"

@@ -1,5 +1,7 @@
 // topk, kthvalue, median and nanmedian: the elements at given ranks along a dimension, without a
 // full sort.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/topk.h"
 #include <algorithm>
 #include <bit>

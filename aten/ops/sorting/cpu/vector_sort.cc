@@ -11,6 +11,8 @@
 //
 // Values become keys at the first partition. They become values again part by part, while the
 // caches hold them.
+//
+// SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/ops/sorting/cpu/vector_sort.cc"
 #include "aten/backend/cpu/targets.h"

@@ -1,4 +1,6 @@
 // Sorts unsigned keys by vectors. Sorts of values, and of keys with their positions, use it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
 // Vector sort, on every target of this machine, against the C++ library: at all sizes for which the
 // network has a special case, and beyond. No other memory is written.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/sorting/cpu/vector_sort.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,6 @@
 // sort along a dimension, and mode, which finds the longest run of equal elements in sorted order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/sorted_lines.cuh"
 #include "aten/ops/_sort_values.h"
 #include "aten/ops/contiguous.h"

@@ -2,6 +2,8 @@
 // full sort. A block reads a line once for each byte of the keys (aten/ops/sorting/cpu/sort_key.h)
 // and counts the values of that byte, until the key at the rank is known. A few long lines would
 // leave most of the device idle, so they are sorted instead.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/sorted_lines.cuh"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/kthvalue.h"

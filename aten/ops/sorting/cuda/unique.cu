@@ -3,6 +3,8 @@
 //
 // Elements are sorted, runs of equal ones are numbered, and the host waits for the number of runs.
 // NaN equals nothing, itself included.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
 #include "aten/backend/cuda/kernels/scan.cuh"

@@ -1,4 +1,6 @@
 // _cdist: the p-norm of the difference between every point of one set and every point of another.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
 #include "aten/ops/_cdist.h"

@@ -1,4 +1,6 @@
 // cumsum and cumprod: running sums and products along a dimension.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/wrapping.h"

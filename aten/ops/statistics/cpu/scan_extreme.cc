@@ -4,6 +4,8 @@
 //   cummax([1, 3, 2, 3])  ->  values [1, 3, 3, 3], indices [0, 1, 1, 3]
 //
 // Among equal elements the last one wins. A NaN stays until the end, and the last NaN wins.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/cummax.h"

@@ -3,6 +3,8 @@
 //
 // The state is the largest element so far and the sum of exponentials relative to it. So there is
 // no overflow, and each step costs one exponential.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <complex>
 #include <limits>

@@ -7,6 +7,8 @@
 // neighbouring slices are adjacent in memory and are processed together (columns). Sums use kFold
 // lanes, whatever the width of a vector, so results do not depend on the machine's vectors. A slice
 // with NaN, or whose maximum is not finite, becomes NaN.
+//
+// SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "aten/ops/statistics/cpu/softmax.cc"
 #include "aten/backend/cpu/targets.h"

@@ -1,5 +1,7 @@
 // var and std: two passes over fixed pieces (mean, then squared distances from it). Pieces are
 // joined in order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "aten/backend/cpu/dim_slices.h"

@@ -1,4 +1,6 @@
 // bincount: the count of each integer, or the sum of its weights.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <vector>
 

@@ -2,6 +2,8 @@
 //
 // The last bin includes both its edges, the others only the lower one. Elements outside and NaN are
 // not counted. Fixed pieces are counted, and added up in order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "aten/backend/cpu/dim_slices.h"

@@ -1,6 +1,8 @@
 // Counts of values, or sums of their weights: bincount, histc and the cells of histograms. Counts
 // are integers, so any order of additions gives the same result. Weights are added in the elements'
 // order.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_histogramdd.h"
 #include "aten/ops/amax.h"
 #include "aten/ops/amin.h"

@@ -1,5 +1,7 @@
 // _cdist: the p-norm of the difference between every point of one set and every point of another,
 // with a thread for each pair, in double as on the CPU.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_cdist.h"
 #include "aten/ops/contiguous.h"

@@ -1,4 +1,6 @@
 // Running sums, products, extremes and sums of exponentials along a dimension.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "aten/backend/cpu/wrapping.h"

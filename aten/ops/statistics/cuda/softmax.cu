@@ -1,6 +1,8 @@
 // Softmax and its logarithm along a dimension, and their gradients. A block computes one slice, or
 // a warp where slices are short. Where slices are adjacent in memory, a thread computes one, so
 // that neighbouring threads read neighbouring elements.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/kernel.cuh"
 #include "aten/ops/_log_softmax.h"
 #include "aten/ops/_log_softmax_backward_data.h"

@@ -1,5 +1,7 @@
 // var and std in two passes, the mean and then the squared distances from it, composed of generated
 // reductions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cuda/kernels/registration.h"
 #include "aten/ops/add.h"
 #include "aten/ops/copy_.h"

@@ -1,4 +1,6 @@
 // var and std of the CUDA backend, compared with those of the CPU.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "aten/backend/cuda/jit/kernel_calls.h"

@@ -1,5 +1,7 @@
 """The backend as its user sees it: tensors, operators, gradients, and what runs where."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import pytest
 
 import treadle

@@ -1,4 +1,6 @@
 // What Treadle asks of the backend, by OpenCL's host functions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "backend.h"
 
 #include "generated.h"

@@ -1,4 +1,6 @@
 // The backend "opencl": memory, copies, streams and events of OpenCL's devices.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "device.h"

@@ -1,5 +1,7 @@
 // convolution (plain and transposed) and the gradient of its weight. Floating ones without groups
 // are matrix products over the elements under the kernel; the others are summed directly.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "family.h"

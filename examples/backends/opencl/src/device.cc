@@ -1,4 +1,6 @@
 // Finding devices, making queues, building programs.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "device.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // Devices: what OpenCL has on this machine, each with a context, its queues, and the kernels that
 // were built for it. A device without double precision is left out: half of the dtypes need it.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 120

@@ -1,5 +1,7 @@
 // _fill_, _linear_ (arange), _linspace_, and random numbers: the same as on the CPU for the same
 // seed, those of the normal distribution up to rounding.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "family.h"
 #include "kernels.h"
 

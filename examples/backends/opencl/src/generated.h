@@ -1,4 +1,6 @@
 // Kernels that are made while the program runs, from the trees of Treadle's operators.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "device.h"

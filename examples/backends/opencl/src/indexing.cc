@@ -1,4 +1,6 @@
 // index_select, gather, embedding and what adds at an index; positions of extremes; triangles.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "family.h"
 #include "kernels.h"
 

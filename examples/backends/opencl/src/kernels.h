@@ -1,4 +1,6 @@
 // The kernels that are written by hand, by family; each function registers those of its file.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "device.h"

@@ -2,6 +2,8 @@
 //
 //   Launch(device, device.kernel(key, "fill", source)).buffer(storage).scalar<int64_t>(offset)
 //       .over(items);
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,6 @@
 // The plug-in: the backend and its kernels.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "backend.h"
 #include "kernels.h"
 

@@ -4,6 +4,8 @@
 // A program is kept by the call's expression, dtypes, number of dimensions, which names are
 // operands (the same operator may be given a number in place of one), and how each moves along the
 // last dimension: 'c' from element to element, 's' not at all, 'g' by a stride.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 

@@ -1,4 +1,6 @@
 // Pooling with the largest value and with the average, sliding and adaptive, and their gradients.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "family.h"
 #include "kernels.h"
 

@@ -1,4 +1,6 @@
 // mm, addmm, bmm, baddbmm.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "products.h"
 
 #include "family.h"

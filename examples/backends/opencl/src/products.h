@@ -1,4 +1,6 @@
 // Matrix products, for the operators and for convolutions.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "device.h"

@@ -2,6 +2,8 @@
 // block that follows the one before, so that partial results are combined in order; the result
 // depends on the sizes only. Long folds of few outputs are done in pieces, whose results a second
 // kernel combines.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "generated.h"
 #include "launch.h"
 #include "source.h"

@@ -1,4 +1,6 @@
 // Softmax, batch and layer normalisation, negative log likelihood, and their gradients.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "family.h"
 #include "kernels.h"
 

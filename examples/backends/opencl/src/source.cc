@@ -1,4 +1,6 @@
 // The pieces of program text, from cl/*.cl.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "source.h"
 
 #include <set>

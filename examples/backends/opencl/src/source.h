@@ -1,5 +1,7 @@
 // Text of programs: preludes for a dtype that is computed in, and how elements are read and
 // written.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,5 +1,7 @@
 // Fused steps of SGD, Adam, AdamW and Adagrad: a kernel for each parameter, none of which the host
 // waits for.
+//
+// SPDX-License-Identifier: Apache-2.0
 #include "family.h"
 #include "kernels.h"
 

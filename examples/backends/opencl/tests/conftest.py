@@ -1,5 +1,7 @@
 """The device that the tests run on: the first one of OpenCL."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import pytest
 
 import treadle

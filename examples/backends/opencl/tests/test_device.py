@@ -1,5 +1,7 @@
 """Devices, memory, copies, streams and events."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import pytest
 
 import treadle

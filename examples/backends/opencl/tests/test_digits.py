@@ -1,5 +1,7 @@
 """The digits network of Treadle's examples, trained on the device."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import treadle
 from treadle import nn
 

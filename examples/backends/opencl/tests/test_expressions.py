@@ -1,5 +1,7 @@
 """Generated kernels: functions, dtypes, layouts and reductions agree with the CPU."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from typing import Callable
 
 import pytest

@@ -1,5 +1,7 @@
 """Hand-written kernels: values and gradients agree with the CPU."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import pytest
 
 import treadle

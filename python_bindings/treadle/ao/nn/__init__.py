@@ -1,5 +1,7 @@
 """Layers that are written for quantized tensors."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 
 __getattr__ = _names.attributes_of(__name__)

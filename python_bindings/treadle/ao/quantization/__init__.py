@@ -1,5 +1,7 @@
 """Marks of where a model's tensors would be quantized: modules that pass on what they are given."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -4,6 +4,8 @@ with treadle.cpu.amp.autocast():         # amp.autocast("cpu")
     loss = model(x)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import treadle

@@ -1,6 +1,8 @@
 """Plans of how tensors lie on processes. The tensors themselves are names only: no tensor is
 spread."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import _names

@@ -6,6 +6,8 @@ sum. Plans of models are written with these; no tensor is spread by them here.
     Partial("sum")  # each has a tensor; their sum is the value
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import dataclasses

@@ -1,5 +1,7 @@
 """Distributions that are given probabilities or log-odds: each is computed from the other."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -5,6 +5,8 @@ What that mean needs of p is little: its mean and variance, that of log(x), or t
 a family q has one formula, for every p that has those.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

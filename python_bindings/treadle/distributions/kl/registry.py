@@ -1,5 +1,7 @@
 """The table of divergences, and how the entry for two distributions is found."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

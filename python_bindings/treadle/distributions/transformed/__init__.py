@@ -2,3 +2,5 @@
 
 Programs and pickles name the modules as PyTorch does, `distributions.weibull`.
 """
+
+# SPDX-License-Identifier: Apache-2.0

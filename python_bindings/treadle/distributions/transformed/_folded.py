@@ -1,5 +1,7 @@
 """Distributions of the absolute value of a number that lies around 0."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

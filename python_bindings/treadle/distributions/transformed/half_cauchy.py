@@ -1,5 +1,7 @@
 """HalfCauchy: the absolute value of a Cauchy number."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """HalfNormal: the absolute value of a normal number."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """InverseGamma: one over a gamma number."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

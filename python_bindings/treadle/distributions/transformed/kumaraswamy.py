@@ -1,5 +1,7 @@
 """Kumaraswamy: a distribution of (0, 1) much like Beta, with a simple distribution function."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """LogNormal: numbers whose logarithm is normally distributed."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """LogisticNormal: points of a simplex made of normal numbers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """Pareto: the power law of sizes from a smallest one on."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """RelaxedBernoulli: numbers between 0 and 1 that a temperature draws towards the ends."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

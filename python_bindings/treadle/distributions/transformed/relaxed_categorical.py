@@ -1,5 +1,7 @@
 """RelaxedOneHotCategorical: points of a simplex that a temperature draws towards the corners."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """Weibull: a power of an exponential number, as the time to a failure."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

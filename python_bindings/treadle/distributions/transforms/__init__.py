@@ -7,6 +7,8 @@
 A TransformedDistribution is a distribution seen through transforms.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle.distributions.transforms.elementwise import (
     AbsTransform,
     AffineTransform,
@@ -16,6 +18,8 @@ from treadle.distributions.transforms.elementwise import (
     SigmoidTransform,
     SoftplusTransform,
     TanhTransform,
+)
+from treadle.distributions.transforms.elementwise import (
     _clipped_sigmoid as _clipped_sigmoid,
 )
 from treadle.distributions.transforms.joined import CatTransform, StackTransform
@@ -24,8 +28,10 @@ from treadle.distributions.transforms.transform import (
     IndependentTransform,
     ReshapeTransform,
     Transform,
-    _InverseTransform as _InverseTransform,
     identity_transform,
+)
+from treadle.distributions.transforms.transform import (
+    _InverseTransform as _InverseTransform,
 )
 from treadle.distributions.transforms.vectors import (
     CorrCholeskyTransform,

@@ -1,5 +1,7 @@
 """Transforms of each element by itself."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """Transforms side by side: each of a sequence for its part of the value."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional, Sequence

@@ -2,6 +2,8 @@
 composition of several.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

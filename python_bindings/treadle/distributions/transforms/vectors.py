@@ -2,6 +2,8 @@
 positive definite matrices.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

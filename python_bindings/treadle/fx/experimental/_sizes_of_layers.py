@@ -5,6 +5,8 @@
 Each raises TypeError for types that do not fit.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -9,6 +9,8 @@ Example:
     found.dag.nodes                      # which of them is where, and takes what from whom
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

@@ -6,6 +6,8 @@ Example:
     folded(x)                       # computes them at the first call
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re

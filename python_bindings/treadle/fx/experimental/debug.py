@@ -1,5 +1,7 @@
 """set_trace: a debugger inside of a traced module."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle.fx.graph_module import GraphModule

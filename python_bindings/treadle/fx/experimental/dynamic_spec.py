@@ -10,6 +10,8 @@ What is said is kept with the function, for whoever reads it. Programs run as th
 the sizes that come, so that nothing is compiled by it and nothing is checked.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

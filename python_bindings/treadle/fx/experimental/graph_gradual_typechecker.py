@@ -8,6 +8,8 @@
 Refine gives unknown sizes names, and finds which of them are the same.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

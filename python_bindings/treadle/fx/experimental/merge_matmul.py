@@ -1,5 +1,7 @@
 """merge_matmul: products of several matrices with one are made a single product."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

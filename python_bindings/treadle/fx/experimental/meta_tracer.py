@@ -6,6 +6,8 @@ traced, so that branches and loops over them go one way.
 What is found holds for the sizes of the examples.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

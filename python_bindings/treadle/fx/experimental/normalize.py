@@ -6,6 +6,8 @@ Example:
     NormalizeOperators(traced).transform()      # torch.add for +
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator
@@ -13,12 +15,12 @@ from typing import Any, Callable, Dict
 
 import treadle
 import treadle.fx as fx
+from treadle.fx.experimental.schema_type_annotation import AnnotateTypesWithSchema
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.interpreter import Transformer
 from treadle.fx.node import Node, map_aggregate
 from treadle.fx.operator_schemas import create_type_hint, normalize_function, normalize_module
 from treadle.fx.proxy import Proxy
-from treadle.fx.experimental.schema_type_annotation import AnnotateTypesWithSchema
 
 
 class NormalizeArgs(Transformer):

@@ -1,5 +1,7 @@
 """Modules made quicker for inference by changing their graphs."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -14,9 +16,7 @@ def _parent_name(target: str) -> tuple:
     return path, name
 
 
-def matches_module_pattern(
-    pattern: Iterable[Type], node: fx.Node, modules: Dict[str, Any]
-) -> bool:
+def matches_module_pattern(pattern: Iterable[Type], node: fx.Node, modules: Dict[str, Any]) -> bool:
     """Whether a node calls a module of the last class of a pattern on what one of the class before
     returned, and so on. `modules` has the modules by their paths."""
     kinds = list(pattern)
@@ -32,9 +32,7 @@ def matches_module_pattern(
     )
 
 
-def replace_node_module(
-    node: fx.Node, modules: Dict[str, Any], new_module: nn.Module
-) -> None:
+def replace_node_module(node: fx.Node, modules: Dict[str, Any], new_module: nn.Module) -> None:
     """Put a module in the place of the one that a node calls."""
     path, name = _parent_name(node.target)
     modules[node.target] = new_module
@@ -55,8 +53,8 @@ def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> nn.
     with `no_trace` `model` has a graph already."""
     if not inplace:
         model = copy.deepcopy(model)
-    traced: Any = model if no_trace and isinstance(model, fx.GraphModule) else fx.symbolic_trace(
-        model
+    traced: Any = (
+        model if no_trace and isinstance(model, fx.GraphModule) else fx.symbolic_trace(model)
     )
     modules = dict(traced.named_modules())
     for first, second, fused_of in _PAIRS:

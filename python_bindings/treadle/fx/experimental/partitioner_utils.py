@@ -3,6 +3,8 @@
 Sizes are those of `get_size_of_all_nodes`, times are given by the program.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from enum import Enum
@@ -178,5 +180,3 @@ def get_latency_of_partitioned_graph(
         return from_here[part]
 
     return max((after(p) for p in partitions if not p.parents), default=0.0)
-
-

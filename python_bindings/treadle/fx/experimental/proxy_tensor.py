@@ -5,6 +5,8 @@
 Branches and loops go the way that the examples take, and their sizes are fixed.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """Equality: two sizes that are the same, as refinement of a graph finds them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -5,6 +5,8 @@
 The text of a function is read and written anew, so it has to be in a file.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ast

@@ -1,5 +1,7 @@
 """AnnotateTypesWithSchema: nodes get the types that the functions and layers they call say."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import inspect

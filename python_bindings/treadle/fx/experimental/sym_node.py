@@ -1,5 +1,7 @@
 """Numbers with the operators of symbols: DynamicInt, and the operators by their names."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -6,6 +6,8 @@ has its answer at once, and no value has a symbol in it.
 The classes of what a program tells a compiler about sizes keep what they are given.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -6,6 +6,8 @@ Example:
     infer_symbolic_types(traced)        # types of nodes, in variables and expressions of sympy
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, Iterable, Tuple

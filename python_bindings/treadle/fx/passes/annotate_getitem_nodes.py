@@ -1,5 +1,7 @@
 """Types for the nodes that take an element of a tuple or a list whose type is known."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator

@@ -5,6 +5,8 @@ Example:
     canonicalize_graph(graph, lambda node, place: (str(node.target),), lambda node: True)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import heapq

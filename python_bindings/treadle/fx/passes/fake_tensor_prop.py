@@ -6,6 +6,8 @@ Example:
     next(iter(traced.graph.nodes)).meta["val"]      # a tensor on the meta device
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

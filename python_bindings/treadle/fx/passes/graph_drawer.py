@@ -5,6 +5,8 @@
 Shapes and dtypes are in it where ShapeProp has been run.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib
@@ -166,9 +168,7 @@ class FxGraphDrawer:
     def _arguments(self, module: GraphModule, node: Node) -> Iterator[str]:
         args, kwargs = node.args, dict(node.kwargs)
         if self.normalize_args and node.op == "call_function" and callable(node.target):
-            known = normalize_function(
-                node.target, args, kwargs, normalize_to_only_use_kwargs=True
-            )
+            known = normalize_function(node.target, args, kwargs, normalize_to_only_use_kwargs=True)
             if known is not None:
                 args, kwargs = known.args, dict(known.kwargs)
         shown = [a for a in args if not (self._skip_names and isinstance(a, Node))]

@@ -1,5 +1,7 @@
 """Sizes of the nodes of a graph, and nodes made to call something else."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, List, NamedTuple, Optional, Union

@@ -5,6 +5,8 @@ Example:
     GraphTransformObserver(traced, "fuse").apply_graph_pass(fuse)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional, TypeVar

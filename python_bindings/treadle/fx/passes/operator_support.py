@@ -7,6 +7,8 @@ Example:
     some.is_node_supported(dict(module.named_modules()), node)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import abc

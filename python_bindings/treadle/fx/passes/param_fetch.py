@@ -1,5 +1,7 @@
 """lift_lowering_attrs_to_nodes: the attributes of modules that a backend reads, on the nodes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Tuple

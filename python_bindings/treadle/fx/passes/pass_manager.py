@@ -6,6 +6,8 @@ them need.
     module = manager(module)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -1,6 +1,8 @@
 """regional_inductor: regions of a graph that a program marks for a compiler. Programs run as they
 are written, so that the graph stays as it is."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

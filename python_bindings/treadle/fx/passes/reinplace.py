@@ -5,6 +5,8 @@
 It is for graphs without gradients. What shares memory is found by a run on examples.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator

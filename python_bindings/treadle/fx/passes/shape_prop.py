@@ -6,6 +6,8 @@ Example:
     node.meta["tensor_meta"].shape
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import traceback

@@ -1,5 +1,7 @@
 """split_module: a graph in parts, each a module of its own, called one after the other."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy

@@ -7,6 +7,8 @@ Example:
     split = split_by_tags(traced, ["first", "second"])      # split.first, split.second
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy

@@ -6,6 +6,8 @@ Example:
     generate_inputs_for_submodules(module, [x], ["layers.0"])                  # what each is given
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy

@@ -1,5 +1,7 @@
 """What passes that split graphs share."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import collections
@@ -118,9 +120,7 @@ class FxNetAccFusionsFinder:
             self.nodes_need_process.add(node)
             self.inputs.discard(node)
             self.inputs.update(
-                n
-                for n in node.all_input_nodes
-                if n.op in CALLABLE_NODE_OPS and n not in self.nodes
+                n for n in node.all_input_nodes if n.op in CALLABLE_NODE_OPS and n not in self.nodes
             )
 
     def __init__(self, module: GraphModule, acc_nodes: NodeSet) -> None:
@@ -164,9 +164,7 @@ class FxNetAccFusionsFinder:
                 self.acc_nodes -= group.nodes
         return {node: group.nodes for node, group in groups.items()}
 
-    def _look_around(
-        self, group: FusionGroup, node: Node, groups: Dict[Node, FusionGroup]
-    ) -> None:
+    def _look_around(self, group: FusionGroup, node: Node, groups: Dict[Node, FusionGroup]) -> None:
         """Take in the neighbours with which a node shares something else than a tensor, all that
         lies between them and the group, and the groups that these are in."""
         near = [n for n in node.all_input_nodes if not is_node_output_tensor(n)]

@@ -1,5 +1,7 @@
 """Tensors that carry a mask."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle.masked.maskedtensor.core import (
     MaskedTensor,
     as_masked_tensor,

@@ -5,6 +5,8 @@ counts, and what they make counts where anything did. Functions of shape change 
 is refused.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Tuple

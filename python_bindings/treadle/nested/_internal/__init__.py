@@ -1,5 +1,7 @@
 """Where programs find the class of nested tensors: see `nested_tensor`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import _names

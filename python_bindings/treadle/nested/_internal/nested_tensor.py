@@ -1,5 +1,7 @@
 """The class of nested tensors, and how they are made of values and offsets."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple

@@ -5,6 +5,8 @@ in blocks; the choice is accepted and remembered, and changes nothing.
         F.scaled_dot_product_attention(q, k, v)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

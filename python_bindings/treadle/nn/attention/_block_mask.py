@@ -1,5 +1,7 @@
 """BlockMask: which blocks of queries and keys a mask lets through, whole or in part."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union

@@ -7,6 +7,8 @@ elementwise operators, and by looking them up in tensors, is done for all in one
 that does something else is called for each place instead: the result is the same, later.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -48,9 +50,7 @@ class _Lanes(Tensor):
     places."""
 
     @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, named = getattr(func, "__name__", ""), kwargs or {}
         if name == "__getitem__":
             return _look_up(args[0], args[1])
@@ -58,9 +58,7 @@ class _Lanes(Tensor):
             return _property(func.__self__.__name__, args[0])
         if not _is_elementwise(name):
             raise _NotInOneStep(name)
-        result = func(
-            *map(_values, args), **{key: _values(value) for key, value in named.items()}
-        )
+        result = func(*map(_values, args), **{key: _values(value) for key, value in named.items()})
         if not isinstance(result, Tensor):
             raise _NotInOneStep(name)
         return result.as_subclass(_Lanes)

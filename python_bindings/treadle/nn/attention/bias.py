@@ -6,6 +6,8 @@ Example:
     F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

@@ -10,6 +10,8 @@
 The scores of all pairs are made: what the mask leaves out saves no time here.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -71,8 +73,9 @@ def _identity(
 
 def _combined(what: str, mask_mods: Tuple[Any, ...], combine: Callable, start: bool) -> Callable:
     if not all(map(callable, mask_mods)):
-        raise RuntimeError(f"{what}: expected functions, All inputs should be callable mask_mods, "
-                           f"got {mask_mods}")
+        raise RuntimeError(
+            f"{what}: expected functions, All inputs should be callable mask_mods, got {mask_mods}"
+        )
 
     def mask(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
         result = b.new_full((), start, dtype=treadle.bool) if not mask_mods else None

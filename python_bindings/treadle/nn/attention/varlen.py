@@ -6,6 +6,8 @@ Example:
     varlen_attn(q, k, v, places, places, max_q=5, max_k=5, window_size=(-1, 0))
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,6 +1,8 @@
 """The layers of `nn` as plain functions: `F.relu(x)`, `F.conv2d(x, weight)`. Each file holds one
 family."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 from treadle._functions.overridable import make_overridable as _make_overridable
 

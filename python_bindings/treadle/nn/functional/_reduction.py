@@ -1,6 +1,8 @@
 """How a loss combines the values of a batch: the names users write and the numbers operators
 take."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

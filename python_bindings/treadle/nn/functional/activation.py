@@ -1,5 +1,7 @@
 """Activation functions: applied to each element, or along one dimension (the softmax family)."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

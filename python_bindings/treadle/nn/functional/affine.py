@@ -1,6 +1,8 @@
 """Layers that multiply by a weight matrix: linear, bilinear, and the look-up in a table of
 vectors."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional

@@ -1,5 +1,7 @@
 """Attention: weighted means of values, where the weights say how well queries match keys."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

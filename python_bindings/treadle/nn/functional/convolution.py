@@ -1,6 +1,8 @@
 """Convolution over one to three dimensions and its transpose, and the windows of images as
 columns."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Union

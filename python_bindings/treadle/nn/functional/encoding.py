@@ -1,5 +1,7 @@
 """Integers as vectors with a single one."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from .._operators import ops

@@ -1,6 +1,8 @@
 """Fractional pooling: the largest value of windows whose places are drawn, so that sizes shrink by
 any factor. Graham (2014)."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """Products of several matrices at once, and a loss that takes the last layer with it."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, List, Optional

@@ -1,5 +1,7 @@
 """Losses: how far a prediction is from its target. All combine a batch as `reduction` says."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

@@ -1,6 +1,8 @@
 """Losses that compare with a margin, those of pairs and triplets, and those of counts, Gaussians
 and sequences. All combine a batch as `reduction` says."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

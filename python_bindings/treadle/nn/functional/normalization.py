@@ -1,6 +1,8 @@
 """Normalisation: values shifted and scaled to mean 0 and variance 1 over a batch, a layer, or to
 unit length."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional, Sequence, Union

@@ -1,5 +1,7 @@
 """Names that programs find among the functions of layers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Tuple

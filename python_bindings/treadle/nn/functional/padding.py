@@ -1,5 +1,7 @@
 """Padding: values added around a tensor."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional, Sequence

@@ -1,6 +1,8 @@
 """Pooling: the largest, the mean or the norm of the values under a window that slides, or under
 windows that cover the input evenly (adaptive)."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,6 +1,8 @@
 """Activation functions that bend, clip or shrink: the rectifier family beyond relu, the soft and
 hard curves, and the gated linear unit."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,6 +1,8 @@
 """Dropout: in training, elements or whole channels are set to zero by chance and the others scaled
 up to keep the mean."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

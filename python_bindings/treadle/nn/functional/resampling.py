@@ -1,6 +1,8 @@
 """Resampling: images made larger or smaller, sampled at points of a grid, or with pixels moved to
 and from the channels."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """The layers of `nn`, each a Module over functions of `nn.functional`. One family per file."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 
 from .activation import (
@@ -21,6 +23,7 @@ from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, Conv
 from .distance import CosineSimilarity, PairwiseDistance
 from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from .flatten import Flatten, Unflatten
+from .fractional_pooling import FractionalMaxPool2d, FractionalMaxPool3d
 from .instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from .lazy import (
     LazyBatchNorm1d,
@@ -50,8 +53,8 @@ from .loss import (
     SmoothL1Loss,
 )
 from .loss_margin import (
-    CTCLoss,
     CosineEmbeddingLoss,
+    CTCLoss,
     GaussianNLLLoss,
     HingeEmbeddingLoss,
     MarginRankingLoss,
@@ -82,7 +85,6 @@ from .padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from .fractional_pooling import FractionalMaxPool2d, FractionalMaxPool3d
 from .parameter_container import ParameterDict, ParameterList
 from .pooling import (
     AdaptiveAvgPool1d,
@@ -94,10 +96,10 @@ from .pooling import (
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
+    LocalResponseNorm,
     LPPool1d,
     LPPool2d,
     LPPool3d,
-    LocalResponseNorm,
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
@@ -109,6 +111,7 @@ from .rectifier import (
     CELU,
     ELU,
     GLU,
+    SELU,
     Hardshrink,
     Hardsigmoid,
     Hardswish,
@@ -116,9 +119,8 @@ from .rectifier import (
     LogSigmoid,
     Mish,
     PReLU,
-    RReLU,
     ReLU6,
-    SELU,
+    RReLU,
     Softmax2d,
     Softplus,
     Softshrink,
@@ -136,7 +138,7 @@ from .resampling import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
-from .rnn import GRU, GRUCell, LSTM, LSTMCell, RNN, RNNBase, RNNCell, RNNCellBase
+from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from .sparse import Embedding, EmbeddingBag
 from .transformer import (
     Transformer,

@@ -5,6 +5,8 @@ the gate behind the module sees the gradients of its outputs first, the gate bef
 its inputs last.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

@@ -8,6 +8,8 @@ A subclass may override `_save_to_state_dict`, `_load_from_state_dict`, `get_ext
 `set_extra_state`.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

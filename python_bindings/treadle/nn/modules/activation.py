@@ -1,5 +1,7 @@
 """Activation functions as layers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional

@@ -5,6 +5,8 @@ narrower layers behind it (Grave and others, "Efficient softmax approximation fo
     output, loss = layer(hidden, target)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections import namedtuple

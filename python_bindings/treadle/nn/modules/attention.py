@@ -1,5 +1,7 @@
 """Multi-head attention as a layer."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

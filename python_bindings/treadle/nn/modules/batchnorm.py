@@ -1,6 +1,8 @@
 """Batch normalisation: each channel shifted and scaled by the statistics of the batch, or by
 running ones."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -112,9 +114,7 @@ class _BatchNorm(_NormBase):
         self, input: Tensor, running: tuple, use_batch: bool, momentum: float
     ) -> Tensor:
         mean, var = running
-        return F.batch_norm(
-            input, mean, var, self.weight, self.bias, use_batch, momentum, self.eps
-        )
+        return F.batch_norm(input, mean, var, self.weight, self.bias, use_batch, momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):

@@ -1,5 +1,7 @@
 """Modules that hold modules: in a row that is run, in a list, in a dictionary."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator

@@ -1,5 +1,7 @@
 """Convolution layers over one, two and three dimensions, and their transposes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
@@ -51,9 +53,7 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._sides()
-        first, second = (
-            (in_channels, out_channels) if transposed else (out_channels, in_channels)
-        )
+        first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
         size = (first, second // groups, *self.kernel_size)
         self.weight = Parameter(treadle.empty(size, device=device, dtype=dtype))
         if bias:
@@ -219,9 +219,7 @@ class _ConvTransposeNd(_ConvNd):
         dtype: Any = None,
     ) -> None:
         if padding_mode != "zeros":
-            raise ValueError(
-                f'Only "zeros" padding mode is supported for {type(self).__name__}'
-            )
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         super().__init__()
         self._set_up(
             in_channels,

@@ -1,5 +1,7 @@
 """Distances and likeness of vectors, as layers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import Tensor

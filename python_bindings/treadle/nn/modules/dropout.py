@@ -1,5 +1,7 @@
 """Dropout as layers: active in training mode only."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import Tensor

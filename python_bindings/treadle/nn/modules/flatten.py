@@ -1,5 +1,7 @@
 """Layers that change the shape only."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Sequence

@@ -1,5 +1,7 @@
 """Layers of fractional pooling."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,7 @@
 """Instance normalisation: each channel of each sample shifted and scaled by its own statistics."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

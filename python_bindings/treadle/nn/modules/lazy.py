@@ -8,6 +8,8 @@ shapes from the input, makes the parameters, and becomes the plain layer. Loadin
 makes them too.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional
@@ -27,7 +29,6 @@ from .conv import (
 from .instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from .linear import Linear
 from .module import Module
-
 
 if TYPE_CHECKING:
     _Mixed = Module  # what the mixin is mixed with

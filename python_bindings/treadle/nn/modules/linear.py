@@ -1,5 +1,7 @@
 """Layers that multiply by a weight matrix, and the layer that does nothing."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """A linear layer and the loss of its result, as one."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

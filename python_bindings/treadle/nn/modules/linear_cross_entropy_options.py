@@ -1,5 +1,7 @@
 """What a program may say of how LinearCrossEntropyLoss computes; it changes nothing here."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Losses as layers: they hold the settings, `nn.functional` has the formulas."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional

@@ -1,6 +1,8 @@
 """Losses that compare with a margin, of pairs and triplets, of counts, Gaussians and sequences, as
 layers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Callable, Optional, Union

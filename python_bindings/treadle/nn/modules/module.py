@@ -14,6 +14,8 @@ Three dictionaries hold what was found (`_parameters`, `_buffers`, `_modules`); 
 an ordinary attribute. State dictionaries are in `_state.py`, hooks around a call in `_hooks.py`.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections import OrderedDict

@@ -1,13 +1,14 @@
 """Normalisation that looks at one sample at a time."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Union
 
 import treadle
 from treadle import Tensor
-from treadle.autograd.function import Function
-from treadle.autograd.function import once_differentiable
+from treadle.autograd.function import Function, once_differentiable
 
 from .. import functional as F
 from .. import init

@@ -1,5 +1,7 @@
 """Layers by older names, and what goes with making layers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

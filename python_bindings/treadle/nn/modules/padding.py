@@ -1,5 +1,7 @@
 """Padding layers: a border around the last one to three dimensions."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

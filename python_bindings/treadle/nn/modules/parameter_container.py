@@ -1,6 +1,8 @@
 """Modules that hold parameters: in a list, in a dictionary. Tensors that are put in become
 parameters."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator

@@ -1,5 +1,7 @@
 """Pooling layers: the largest, the mean or the norm of the values under windows."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Union

@@ -1,6 +1,8 @@
 """The rectifier family beyond ReLU, soft and hard curves, shrinking and gated activations, as
 layers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

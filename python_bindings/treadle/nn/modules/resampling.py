@@ -1,6 +1,8 @@
 """Layers that resample: upsampling, pixels moved to and from the channels, images to and from
 columns."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

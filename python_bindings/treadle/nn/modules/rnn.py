@@ -1,5 +1,7 @@
 """Recurrent layers over whole sequences: RNN, LSTM and GRU, stacked and in both directions."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """Layers whose input is integers that name rows of a table."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

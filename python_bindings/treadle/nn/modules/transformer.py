@@ -1,6 +1,8 @@
 """The transformer (Vaswani et al., "Attention is all you need", 2017): encoder and decoder layers,
 stacks of them, and the whole."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -96,9 +98,7 @@ class _TransformerLayer(Module):
         key_padding_mask: Optional[Tensor],
         is_causal: bool = False,
     ) -> Tensor:
-        return self.dropout1(
-            _attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal)
-        )
+        return self.dropout1(_attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
     def _feed_forward(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))

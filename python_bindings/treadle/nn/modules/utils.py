@@ -1,5 +1,7 @@
 """Arguments of layers: one number for all dimensions, or one for each."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from itertools import repeat

@@ -5,6 +5,8 @@ Example:
     model = nn.parallel.DistributedDataParallel(model)      # in each process of treadle.distributed
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from typing import Any
 
 from ... import _names

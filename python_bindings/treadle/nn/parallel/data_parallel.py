@@ -1,5 +1,7 @@
 """A module on several devices of one process; where there is none beside the CPU, the module."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, Optional, Sequence

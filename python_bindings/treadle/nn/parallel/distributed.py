@@ -6,6 +6,8 @@ mean of their gradients, and so the same parameters after a step.
     optimizer.step()
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """Several modules, each called with inputs of its own."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence

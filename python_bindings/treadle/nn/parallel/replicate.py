@@ -1,5 +1,7 @@
 """Copies of a module on several devices, whose gradients arrive at the module."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence

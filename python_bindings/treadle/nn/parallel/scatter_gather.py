@@ -1,5 +1,7 @@
 """Batches split among devices and brought together again, inside tuples, lists and dictionaries."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple

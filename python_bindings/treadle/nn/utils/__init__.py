@@ -1,9 +1,11 @@
 """Helpers for training: bounds on gradients, all parameters as one vector, normalised weights, and
 sequences of different lengths."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 
-from . import rnn
+from . import parametrizations, parametrize, rnn  # these need the two above
 from .clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
@@ -14,7 +16,6 @@ from .clip_grad import (
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 from .spectral_norm import remove_spectral_norm, spectral_norm
 from .weight_norm import remove_weight_norm, weight_norm
-from . import parametrizations, parametrize  # these need the two above
 
 _LAZY = {
     **dict.fromkeys(

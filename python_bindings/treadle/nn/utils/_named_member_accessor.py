@@ -1,5 +1,7 @@
 """A tensor of a module changed for another, parameter or not."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any
@@ -9,9 +11,7 @@ from treadle import Tensor, nn
 _MISSING: Any = object()
 
 
-def swap_tensor(
-    module: nn.Module, name: str, tensor: Any, allow_missing: bool = False
-) -> Any:
+def swap_tensor(module: nn.Module, name: str, tensor: Any, allow_missing: bool = False) -> Any:
     """Put a tensor in the place of the parameter or buffer `name`; the one that was there.
 
     AttributeError where there is none and `allow_missing` is False; KeyError for a name with a

@@ -1,5 +1,7 @@
 """Hooks that make a weight anew before each forward: one of a kind for a parameter."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

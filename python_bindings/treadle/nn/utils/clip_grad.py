@@ -1,5 +1,7 @@
 """Bounds on gradients, applied between backward() and step()."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,7 @@
 """All parameters of a model as one vector, and back."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Iterable

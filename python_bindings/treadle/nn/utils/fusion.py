@@ -1,6 +1,8 @@
 """One layer from two that follow each other, for evaluation: a normalisation by running statistics
 goes into the weights of the layer before it."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy

@@ -1,5 +1,7 @@
 """Layers whose parameters are not filled with numbers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import inspect

@@ -1,5 +1,7 @@
 """Weights of convolutions in another order in memory."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Tuple, TypeVar

@@ -1,5 +1,7 @@
 """Ready-made parametrisations: weight norm, spectral norm, orthogonal matrices."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional, TypeVar

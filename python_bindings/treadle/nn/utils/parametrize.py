@@ -13,6 +13,8 @@ trained.
 The module's class becomes one of its own whose property computes the tensor.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy

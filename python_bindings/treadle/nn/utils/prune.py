@@ -8,6 +8,8 @@
 again gets the product of both masks: of a PruningContainer.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import numbers
@@ -168,9 +170,7 @@ class PruningContainer(BasePruningMethod):
         if method is None:
             return
         if not isinstance(method, BasePruningMethod):
-            raise TypeError(
-                f"prune: expected a method of pruning, got {type(method).__name__}"
-            )
+            raise TypeError(f"prune: expected a method of pruning, got {type(method).__name__}")
         if method._tensor_name != self._tensor_name:
             raise ValueError(
                 f"prune: expected a method for {self._tensor_name}, got one for "

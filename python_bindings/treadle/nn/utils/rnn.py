@@ -7,6 +7,8 @@ Example:
     padded, lengths = pad_packed_sequence(output, batch_first=True)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, NamedTuple, Optional, Sequence, Union

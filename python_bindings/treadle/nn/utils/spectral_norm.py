@@ -1,6 +1,8 @@
 """Spectral normalisation by a hook before forward: the weight divided by its largest singular
 value, which power iteration estimates (Miyato et al., 2018)."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, TypeVar

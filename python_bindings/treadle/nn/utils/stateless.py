@@ -1,5 +1,7 @@
 """Calling a module with other parameters: the older place of treadle.func.functional_call."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

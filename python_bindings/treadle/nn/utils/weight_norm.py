@@ -6,6 +6,8 @@ Example:
     remove_weight_norm(layer)                 # one parameter again
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional, TypeVar

@@ -7,6 +7,8 @@ Example:
         train(); scheduler.step()
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from math import inf  # noqa: F401  a name of PyTorch's module
 
 from .base import EPOCH_DEPRECATION_WARNING, LRScheduler, _LRScheduler

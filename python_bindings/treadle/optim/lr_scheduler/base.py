@@ -1,5 +1,7 @@
 """LRScheduler: the base of schedulers whose learning rates follow from the number of epochs."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

@@ -1,5 +1,7 @@
 """Schedulers along a cosine: down to a smallest rate, and up again or from the start anew."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

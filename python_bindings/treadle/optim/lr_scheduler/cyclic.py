@@ -1,5 +1,7 @@
 """Schedulers that go up and down, once a batch: the momentum goes the other way."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,8 @@ Where a rate follows from the one before it, `get_lr` computes it so: changes ma
 hand, or by another scheduler, stay in effect.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from bisect import bisect_right

@@ -1,5 +1,7 @@
 """ReduceLROnPlateau: a smaller learning rate when a measured value stops getting better."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

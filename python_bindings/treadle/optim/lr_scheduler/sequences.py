@@ -1,5 +1,7 @@
 """Schedulers made of schedulers: one after the other, or all at once."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from bisect import bisect_right

@@ -1,5 +1,7 @@
 """Windows, as in torch.signal.windows: functions of one hump, at `M` points."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle.signal.windows.windows import (
     bartlett,
     blackman,

@@ -7,6 +7,8 @@ without its last. All windows take `sym`, `dtype`, `layout`, `device` and `requi
 beside what is their own.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -9,11 +9,13 @@ sizes and results with named parts are nodes; so are classes given to register_p
 register_dataclass() or register_constant(). Anything else, None too, is a leaf.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle.utils._pytree.keys import (  # noqa: F401
-    K,
     GetAttrKey,
+    K,
     KeyEntry,
     KeyPath,
     MappingKey,
@@ -75,7 +77,6 @@ from treadle.utils._pytree.registration import (  # noqa: F401
     SERIALIZED_TYPE_TO_PYTHON_TYPE,
     SUPPORTED_SERIALIZED_TYPES,
     ConstantNode,
-    _SerializeNodeDef,
     _defaultdict_deserialize,
     _defaultdict_serialize,
     _deregister_pytree_node,
@@ -84,6 +85,7 @@ from treadle.utils._pytree.registration import (  # noqa: F401
     _private_register_pytree_node,
     _register_namedtuple,
     _register_pytree_node,
+    _SerializeNodeDef,
     is_constant_class,
     register_constant,
     register_dataclass,
@@ -99,6 +101,20 @@ from treadle.utils._pytree.spec import (  # noqa: F401
     treespec_dict,
     treespec_leaf,
     treespec_tuple,
+)
+from treadle.utils._pytree.text import (  # noqa: F401
+    _SUPPORTED_PROTOCOLS,
+    DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL,
+    EnumEncoder,
+    _json_to_treespec,
+    _ProtocolFn,
+    _treespec_to_json,
+    enum_object_hook,
+    pytree_to_str,
+    str_to_pytree,
+    treespec_dumps,
+    treespec_loads,
+    treespec_pprint,
 )
 from treadle.utils._pytree.walk import (  # noqa: F401
     Chooses,
@@ -124,18 +140,4 @@ from treadle.utils._pytree.walk import (  # noqa: F401
     tree_map_with_path,
     tree_structure,
     tree_unflatten,
-)
-from treadle.utils._pytree.text import (  # noqa: F401
-    DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL,
-    _SUPPORTED_PROTOCOLS,
-    EnumEncoder,
-    _ProtocolFn,
-    _json_to_treespec,
-    _treespec_to_json,
-    enum_object_hook,
-    pytree_to_str,
-    str_to_pytree,
-    treespec_dumps,
-    treespec_loads,
-    treespec_pprint,
 )

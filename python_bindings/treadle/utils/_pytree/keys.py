@@ -7,6 +7,8 @@ Example:
     key_get(tree, path)         # the leaf
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import dataclasses

@@ -1,5 +1,7 @@
 """The classes whose objects are nodes of trees, and how each is taken apart and put together."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque, namedtuple

@@ -1,5 +1,7 @@
 """Making objects of other classes nodes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import dataclasses
@@ -267,6 +269,4 @@ def _defaultdict_deserialize(dumpable_context: DumpableContext) -> Context:
 for _kind in SUPPORTED_NODES:
     set_text(_kind, f"{_kind.__module__}.{_kind.__name__}")
 set_text(namedtuple, "collections.namedtuple", _namedtuple_serialize, _namedtuple_deserialize)
-set_text(
-    defaultdict, "collections.defaultdict", _defaultdict_serialize, _defaultdict_deserialize
-)
+set_text(defaultdict, "collections.defaultdict", _defaultdict_serialize, _defaultdict_deserialize)

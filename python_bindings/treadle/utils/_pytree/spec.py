@@ -1,5 +1,7 @@
 """TreeSpec: the form of a tree without its leaves."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import dataclasses
@@ -92,9 +94,7 @@ class TreeSpec:
         if self.type in STANDARD_DICT_TYPES:
             children = [tree[key] for key in self._keys(tree)]
         elif context != self.context and self.type is not deque:
-            raise ValueError(
-                f"flatten_up_to: expected context {self.context!r}, got {context!r}"
-            )
+            raise ValueError(f"flatten_up_to: expected context {self.context!r}, got {context!r}")
         return [
             part
             for child, spec in zip(children, self.children_specs)

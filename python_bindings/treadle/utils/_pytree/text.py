@@ -6,6 +6,8 @@ Example:
     treespec_loads(text) == spec
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

@@ -1,5 +1,7 @@
 """Taking trees apart, putting them together, and functions over all leaves."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import sys

@@ -1,5 +1,7 @@
 """Warnings of what older programs may mean otherwise; results do not depend on them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 

@@ -6,6 +6,8 @@ Example:
     print(timer.blocked_autorange())
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 from treadle.utils.benchmark.utils.common import (
     Measurement,

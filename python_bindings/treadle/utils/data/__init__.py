@@ -6,6 +6,8 @@ them.
         ...
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 
 from .collate import default_collate, default_convert

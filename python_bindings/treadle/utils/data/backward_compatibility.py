@@ -1,5 +1,7 @@
 """The function that old programs give to a DataLoader as `worker_init_fn`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import warnings

@@ -8,6 +8,8 @@ A type of samples of one's own is added to the table, or given to collate() in o
 default_collate_fn_map[Graph] = lambda batch, *, collate_fn_map=None: Graph.union(batch)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -15,6 +17,7 @@ from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any, Callable, Optional, Union
 
 import numpy as np
+
 import treadle
 from treadle import Tensor
 

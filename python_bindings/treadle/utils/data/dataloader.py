@@ -4,6 +4,8 @@ The order follows from the seed alone: the same with any number of workers, as s
 main process.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

@@ -7,6 +7,8 @@ Example:
         def __getitem__(self, index): return index, index ** 2
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import bisect

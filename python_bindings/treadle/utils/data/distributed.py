@@ -1,5 +1,7 @@
 """A sampler that gives each process of a group its share of a dataset."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

@@ -1,6 +1,8 @@
 """From indices to a batch: the one piece of work that is done either in place or in a worker
 process."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator, Optional, cast

@@ -1,5 +1,7 @@
 """Which pipes a pipe takes its samples from."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, Iterator, Optional, Set

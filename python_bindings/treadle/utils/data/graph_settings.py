@@ -1,5 +1,7 @@
 """Settings of all pipes that a pipe takes its samples from: orders, seeds, parts."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional

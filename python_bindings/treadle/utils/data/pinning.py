@@ -6,6 +6,8 @@ Example:
         x = x.to("mine", non_blocking=True)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,7 @@
 """Samplers: orders in which to go through a dataset. Each is gone through anew for every epoch."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -140,8 +142,7 @@ class WeightedRandomSampler(Sampler[int]):
         given = treadle.as_tensor(weights, dtype=treadle.float64)
         if given.dim() != 1:
             raise ValueError(
-                "weights should be a 1d sequence but given weights have shape "
-                f"{tuple(given.shape)}"
+                f"weights should be a 1d sequence but given weights have shape {tuple(given.shape)}"
             )
         self.weights = given
         self.num_samples = num_samples

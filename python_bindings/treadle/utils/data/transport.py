@@ -6,6 +6,8 @@ processes map, which has no name in the file system and so goes away with the la
 holds it. The main process uses it where it lies.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import io

@@ -5,6 +5,8 @@ A worker never outlives its parent: a thread of its own waits for orders, and wh
 or the process has another parent, the worker ends at once, whatever the dataset is doing.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

@@ -1,5 +1,7 @@
 """What code that runs in a worker process can find out about it."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -6,6 +6,8 @@ waits on all pipes and on the ends of all processes at once: a death is noticed 
 Batches come in any order and are handed out in the order of their numbers.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

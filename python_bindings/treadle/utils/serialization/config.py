@@ -6,6 +6,8 @@ Example:
     treadle.utils.serialization.config.save.storage_alignment = 4096
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import mmap as _mmap

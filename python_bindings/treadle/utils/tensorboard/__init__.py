@@ -7,6 +7,8 @@ Example:
         writer.add_histogram("weight", net.weight, step)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from .records import FileWriter
 from .writer import SummaryWriter
 

@@ -2,6 +2,8 @@
 order of their dimensions.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -6,6 +6,8 @@ are linear over XOR, so those of neighbours are joined by a table lookup for eac
 what that byte becomes when as many zeros follow as the second piece is long.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

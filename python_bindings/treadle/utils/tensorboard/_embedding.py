@@ -2,6 +2,8 @@
 tab-separated lines, pictures as one sheet, and a list of them all.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math

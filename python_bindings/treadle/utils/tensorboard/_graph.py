@@ -5,6 +5,8 @@ The numbers of the fields are those of TensorFlow's graph.proto, node_def.proto 
 attr_value.proto.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import bisect

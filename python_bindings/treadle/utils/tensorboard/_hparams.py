@@ -5,6 +5,8 @@ run is over.
 The numbers of the fields are those of the plugin's api.proto and plugin_data.proto.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Mapping, Optional

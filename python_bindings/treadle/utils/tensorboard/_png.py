@@ -1,5 +1,7 @@
 """Pictures as PNG: a header, compressed rows and an end, each with its length and a checksum."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import struct

@@ -3,6 +3,8 @@
 The numbers of the fields are those of TensorFlow's summary.proto and tensor.proto.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import io

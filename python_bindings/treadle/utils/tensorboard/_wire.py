@@ -4,6 +4,8 @@ a number with a type, and a value.
     message(integer(1, 5), text(2, "abc"))
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import struct

@@ -3,6 +3,8 @@
 The name of the file begins with `events.out.tfevents.`, by which TensorBoard finds it.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,7 @@
 """SummaryWriter: what a program wants to see in TensorBoard, by name and step."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import os

@@ -6,6 +6,8 @@ A case is built by a module of distributions `d`, of Treadle or of PyTorch, and 
 tensor of it that requires a gradient. So make_data.py and the tests build the same.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -4,6 +4,8 @@ Run where PyTorch is installed, as `python -m distribution_cases.make_data` in
 tests/python/distributions; the file kept was made with PyTorch 2.9.1.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json

@@ -1,5 +1,7 @@
 """What is looked at in a case: everything a distribution says, as lists and text."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

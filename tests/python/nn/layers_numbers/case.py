@@ -3,6 +3,8 @@
 Case("Linear", lambda nn: nn.Linear(5, 4), normal(6, 5))
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

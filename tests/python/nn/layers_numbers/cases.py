@@ -1,5 +1,7 @@
 """All cases, and the classes that have none, with the reason."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from .cases_losses import LOSSES

@@ -1,5 +1,7 @@
 """Cases: losses, each trained on its own value."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

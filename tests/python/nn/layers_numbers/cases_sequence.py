@@ -1,5 +1,7 @@
 """Cases: recurrent layers, attention and transformers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

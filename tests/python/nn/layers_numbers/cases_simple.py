@@ -1,5 +1,7 @@
 """Cases: activations, padding, pooling, resampling, distances and containers."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -5,6 +5,8 @@ kept was made with PyTorch 2.9.1 in float64. It holds, as float32, the results o
 after another, and their names and shapes.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json

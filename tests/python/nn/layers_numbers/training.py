@@ -5,6 +5,8 @@ from fixed targets. Inputs are trained along with the parameters, so that a laye
 seen, too.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import zlib

@@ -5,6 +5,8 @@ the points of its reference, leave out; docs/accuracy.md shows the table. The bo
 set of vector instructions, so they are above what one of them measures.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ bits more than the results. Overflow counts as the first number beyond the large
 is not far off because it is infinite; denormal results have the unit of the smallest normal number.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -68,8 +70,7 @@ def complex_ulps(
     """Errors of complex results by their norm: the unit is that of the exact value's modulus."""
     form = Format.of(dtype)
     parts = [
-        form.within(g) - form.within(e)
-        for g, e in ((got.real, exact.real), (got.imag, exact.imag))
+        form.within(g) - form.within(e) for g, e in ((got.real, exact.real), (got.imag, exact.imag))
     ]
     modulus = np.hypot(exact.real, exact.imag)
     error = np.hypot(*parts) / form.unit(form.within(modulus) if size is None else size)

@@ -1,5 +1,7 @@
 """References of the functions of complex numbers: mpmath's, off the axes, where branches agree."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -2,6 +2,8 @@
 degree.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Mapping
@@ -42,8 +44,7 @@ def _c_library(f: Callable) -> Reference:
 
 
 def _zeta(s: Any, q: Any) -> Any:
-    """Euler and Maclaurin's formula; mpmath's own has no more than so many digits after the point.
-    """
+    """Euler and Maclaurin's formula; mpmath's own has only so many digits after the point."""
     total = mp.mpf(0)
     while q < s + 40:
         term = mp.power(q, -int(s) if q < 0 else -s)

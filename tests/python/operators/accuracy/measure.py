@@ -1,5 +1,7 @@
 """Measures one operator: its largest error over the points of its reference."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -7,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Callable, Mapping
 
 import numpy as np
+
 import treadle
 from treadle_testing.catalogue import Operator, by_id, operators
 

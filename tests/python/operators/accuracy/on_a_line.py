@@ -1,5 +1,7 @@
 """References of the functions of one number."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Mapping
@@ -219,9 +221,7 @@ _FUNCTIONS: Mapping[str, Reference] = {
         lambda x: x * _ndtr(x), lambda x: x * sp.ndtr(x), _below(1e3), places=(0.0, -5.0, -12.0)
     ),
     "i0": Reference(by_mpmath(_i(0), _i_ends(0), _below(800)), sp.i0, 3, places=I_PLACES),
-    "special_i1": Reference(
-        by_mpmath(_i(1), _i_ends(1), _below(800)), sp.i1, 3, places=I_PLACES
-    ),
+    "special_i1": Reference(by_mpmath(_i(1), _i_ends(1), _below(800)), sp.i1, 3, places=I_PLACES),
     "special_i0e": _special(_i(0, True), sp.i0e, places=(0.0, 8.0), slow=6),
     "special_i1e": _special(_i(1, True), sp.i1e, places=(0.0, 8.0), slow=2),
     "special_bessel_j0": Reference(

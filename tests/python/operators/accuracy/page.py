@@ -5,14 +5,17 @@ Usage:
     ./dev python tests/python/operators/accuracy/write_page.py
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re
 from typing import Mapping
 
+from source_tree import ROOT
+
 from .bounds import BOUNDS, OF_16_BITS, Bound
 from .measure import COMPLEX, measure
-from source_tree import ROOT
 from .sums import BOUND, COUNTS, OTHERS, SUMS, error
 
 PAGE = ROOT / "docs" / "accuracy.md"

@@ -2,6 +2,8 @@
 the places where something happens, and the special numbers. The same points in every run.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Iterable

@@ -5,6 +5,8 @@ A reference takes arrays of one real dtype and gives long doubles. One with a `q
 in float64, is compared in float32 at many more numbers by that.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

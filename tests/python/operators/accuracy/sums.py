@@ -5,12 +5,15 @@ A kernel is in SUMS or in OTHERS; what is made of other operators adds by means 
 python tests/python/operators/accuracy/write_page.py` writes the table to docs/accuracy.md.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping
 
 import numpy as np
+
 import treadle
 import treadle.nn.functional as F
 
@@ -103,9 +106,7 @@ SUMS: Mapping[str, Sum] = {
     "_log_softmax_backward_data": Sum(
         lambda x: treadle.log_softmax(x, 0), _uniform(ROWS), gradient=True, magnitude=4
     ),
-    "nll_loss_forward": Sum(
-        lambda x: F.nll_loss(x, _places(x)), _uniform(lambda n: (n, 1))
-    ),
+    "nll_loss_forward": Sum(lambda x: F.nll_loss(x, _places(x)), _uniform(lambda n: (n, 1))),
     "native_layer_norm": Sum(lambda x: F.layer_norm(x, x.shape[1:]), _uniform(COLUMNS)),
     "_layer_norm_backward": Sum(
         lambda x, w, b: F.layer_norm(x, (3,), w, b),
@@ -153,9 +154,7 @@ SUMS: Mapping[str, Sum] = {
     ),
     "_grid_sampler_backward": Sum(
         # The gradient of the grid jumps where a point rounds to another cell.
-        lambda x, grid: F.grid_sample(
-            x, grid.detach(), align_corners=False, padding_mode="border"
-        ),
+        lambda x, grid: F.grid_sample(x, grid.detach(), align_corners=False, padding_mode="border"),
         lambda n, rng: (
             rng.uniform(0.5, 1.5, (1, 1, 2, 2)),
             rng.uniform(-1, 1, (1, 1, n, 2)),
@@ -171,9 +170,7 @@ SUMS: Mapping[str, Sum] = {
         ),
         _uniform(lambda n: (1, 3), ROW),
     ),
-    "index_add": Sum(
-        lambda x: _zeros(x, 1, 3).index_add(0, _places(x), x), _uniform(ROWS)
-    ),
+    "index_add": Sum(lambda x: _zeros(x, 1, 3).index_add(0, _places(x), x), _uniform(ROWS)),
     "_index_put_integer": Sum(
         lambda x: _zeros(x, 2).index_put((_places(x),), x, accumulate=True), _uniform(ROW)
     ),

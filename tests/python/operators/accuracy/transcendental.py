@@ -2,6 +2,8 @@
 not arithmetic.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
@@ -10,12 +12,14 @@ from treadle_testing.catalogue import operators
 
 # Functions of expressions that round at most once: exact choices, and what the processor computes.
 # A function that is not named here is transcendental.
-ARITHMETIC = frozenset("""
+ARITHMETIC = frozenset(
+    """
     abs square sqrt reciprocal floor ceil round trunc frac sign sgn maximum minimum fmax fmin clamp
     copysign nextafter where isnan isinf isfinite signbit real imag conj relu nan_to_num cast_bool
     logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not
     shift_left shift_right gcd lcm fmod remainder floor_divide trunc_divide
-    """.split())
+    """.split()
+)
 
 
 def _calls(tree: Any) -> Iterator[str]:

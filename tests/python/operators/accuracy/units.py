@@ -3,6 +3,8 @@ measure: at zeros that are not those of a factor, and where the slope magnifies 
 intermediate number.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

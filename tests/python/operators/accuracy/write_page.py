@@ -1,5 +1,7 @@
 """Measures every operator and writes docs/accuracy.md."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import sys
 from pathlib import Path
 

@@ -5,12 +5,13 @@ where a checksum or a rule of the format tells, or written by an attacker: pickl
 functions, numbers that point outside, sizes that nobody has.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib
 import io
 import json
-import pathlib
 import pickle
 import random
 import struct
@@ -18,8 +19,9 @@ import sys
 import zipfile
 from typing import Callable, Iterator, NamedTuple
 
-from .gadgets import GADGETS
 from source_tree import DATA
+
+from .gadgets import GADGETS
 
 CHECKPOINTS = DATA / "checkpoints"
 

@@ -4,6 +4,8 @@ modules, objects whose methods are called while others are filled, hooks that wo
 `GADGETS` are pickles by what they try; each must be refused. `mutated` damages one.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import random

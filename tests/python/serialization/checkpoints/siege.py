@@ -6,6 +6,8 @@ with little memory, so that a file that gets its way is seen.
 Prints JSON: how many loaded, which exceptions came, what ran, how much time and memory it took.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import collections

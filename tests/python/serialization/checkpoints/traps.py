@@ -1,5 +1,7 @@
 """Classes of a program whose every method leaves a trace: reading a file must run none of them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import enum
 
 from treadle import nn

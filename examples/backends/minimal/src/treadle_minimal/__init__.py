@@ -1,5 +1,7 @@
 """The smallest useful backend of Treadle: `import treadle` finds it by its entry point."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import sysconfig
 from pathlib import Path
 

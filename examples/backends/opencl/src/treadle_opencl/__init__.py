@@ -1,5 +1,7 @@
 """Treadle on OpenCL devices: `import treadle` finds the backend by its entry point."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import sysconfig
 from pathlib import Path
 

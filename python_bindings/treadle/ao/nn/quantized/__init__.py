@@ -7,6 +7,8 @@ Example:
     x = self.skip_add.add(x, y)       # x + y
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import List

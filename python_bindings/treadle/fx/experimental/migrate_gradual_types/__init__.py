@@ -3,6 +3,8 @@
 `constraint` has the statements, `operation` their signs, `util` new variables.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 
 __getattr__ = _names.attributes_of(__name__)

@@ -6,6 +6,8 @@
 Constraints are equal that say the same. AssertionError for parts of the wrong kind.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, List, Sequence, Tuple

@@ -8,6 +8,8 @@ Rules are called with the node, the layer if it calls one, the variables of node
 so far, and the last number of a variable; they return constraints, and that number afterwards.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator

@@ -6,6 +6,8 @@ Types have 1 to 4 sizes. `counter` is the last number of a variable that is in u
 after.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,7 @@
 """The signs of constraints."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 op_add = "+"
 op_sub = "-"
 op_mul = "*"

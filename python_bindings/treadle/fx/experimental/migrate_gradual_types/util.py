@@ -1,6 +1,8 @@
 """New variables of constraints. Each function is given the last number that is in use, and returns
 the last one afterwards."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Iterable, List, Tuple

@@ -7,6 +7,8 @@
 `match` chooses a function by patterns of this kind; `unifiable` takes in classes of a program.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 from treadle.fx.experimental.unification.core import reify, unify
 from treadle.fx.experimental.unification.more import unifiable

@@ -1,5 +1,7 @@
 """unify and reify, over the structures of Python; `_unify` and `_reify` take other types in."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping

@@ -1,5 +1,7 @@
 """dispatch with a namespace of its own, for the functions of unification."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -11,6 +11,8 @@ Example:
         return n * factorial(n - 1)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple

@@ -1,5 +1,7 @@
 """Objects of a program in unification, attribute by attribute."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -3,6 +3,8 @@
 `factory` makes the dict that is returned; it is called without arguments.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

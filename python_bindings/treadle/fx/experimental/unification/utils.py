@@ -1,5 +1,7 @@
 """Small functions of unification: looking values up, and making structures hashable."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Mapping, Tuple

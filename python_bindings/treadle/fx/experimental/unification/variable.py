@@ -1,5 +1,7 @@
 """Variables of unification: `var("x")`, and values that stand for one for a while."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,7 @@
 """partition_cudagraphs: the parts of a graph that have to do with tensors on CUDA devices only."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import operator

@@ -5,6 +5,8 @@ Example:
     parts = CapabilityBasedPartitioner(module, support).partition_and_fuse()
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

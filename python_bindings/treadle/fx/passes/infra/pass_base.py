@@ -1,5 +1,7 @@
 """PassBase: a pass over graphs that says whether it changed something."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import abc

@@ -1,6 +1,8 @@
 """PassManager for passes that say whether they changed something: it repeats them until none
 does."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,7 @@
 """What passes share."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 
 __getattr__ = _names.attributes_of(

@@ -1,5 +1,7 @@
 """Parts of graphs: a module made of one, two compared."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Dict, Optional, Tuple

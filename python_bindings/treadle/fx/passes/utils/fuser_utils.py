@@ -7,6 +7,8 @@ Example:
     erase_nodes(module, nodes)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy

@@ -1,5 +1,7 @@
 """SubgraphMatcher: the places of a graph where another graph is found."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -111,8 +113,10 @@ class SubgraphMatcher:
         if pn.op == "placeholder":
             return True
         args, kwargs = _aligned(pn, gn)
-        if args is not None and all(self._match_values(p, g, match) for p, g in args) and all(
-            self._match_values(p, g, match) for p, g in kwargs
+        if (
+            args is not None
+            and all(self._match_values(p, g, match) for p, g in args)
+            and all(self._match_values(p, g, match) for p, g in kwargs)
         ):
             return True
         match.nodes_map = saved.nodes_map
@@ -141,12 +145,12 @@ class SubgraphMatcher:
         def extend(index: int, match: InternalMatch) -> None:
             if index == len(candidates):
                 match.placeholder_nodes = [
-                    match.nodes_map[p] for p in self.pattern_placeholder_nodes
+                    match.nodes_map[p]
+                    for p in self.pattern_placeholder_nodes
                     if p in match.nodes_map
                 ]
                 match.returning_nodes = [
-                    match.nodes_map[p] for p in self.pattern_returning_nodes
-                    if p in match.nodes_map
+                    match.nodes_map[p] for p in self.pattern_returning_nodes if p in match.nodes_map
                 ]
                 found.append(match)
                 return

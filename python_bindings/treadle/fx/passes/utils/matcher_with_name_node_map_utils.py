@@ -6,6 +6,8 @@ names that the pattern gives them.
         return F.relu(conv), {"conv": conv}
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple

@@ -1,6 +1,8 @@
 """Nodes by the function or layer of the program that they came of, as tracers note it in
 `meta["source_fn_stack"]`: a list of pairs of a name and that function or class."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """Fuzzers for operators of one tensor, of two, sparse ones, and transforms."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import _names

@@ -1,5 +1,7 @@
 """Parameters that the fuzzers of operators have in common."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, List

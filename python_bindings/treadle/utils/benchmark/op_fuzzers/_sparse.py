@@ -1,5 +1,7 @@
 """Random arguments of operators of sparse tensors, of as many as a class of fuzzers names."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """Random arguments of operators of sparse tensors: two tensors, x and y."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle.utils.benchmark.op_fuzzers._sparse import OpSparseFuzzer

@@ -1,5 +1,7 @@
 """Random arguments of Fourier transforms: x, whose sizes have small factors or any."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, List

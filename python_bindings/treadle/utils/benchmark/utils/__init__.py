@@ -1,1 +1,3 @@
 """The parts of treadle.utils.benchmark."""
+
+# SPDX-License-Identifier: Apache-2.0

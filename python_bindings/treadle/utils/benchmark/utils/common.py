@@ -1,5 +1,7 @@
 """What was timed and how long it took."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """Compare: measurements as a table, descriptions side by side."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum
@@ -65,9 +67,7 @@ class Compare:
         head = max(map(len, names.values()))
         title = merged[0].task_spec.label or merged[0].task_spec.stmt
         lines = [f"[ {title} ]"]
-        widths = {
-            c: max(len(c), *(len(cells.get((*row, c), "")) for row in rows)) for c in columns
-        }
+        widths = {c: max(len(c), *(len(cells.get((*row, c), "")) for row in rows)) for c in columns}
         lines.append(" | ".join([" " * head, *(c.rjust(widths[c]) for c in columns)]))
         for row in rows:
             values = (cells.get((*row, c), "").rjust(widths[c]) for c in columns)

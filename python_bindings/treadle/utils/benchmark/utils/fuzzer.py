@@ -10,6 +10,8 @@ Example:
     for tensors, about, parameters in fuzzer.take(3): ...
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools
@@ -17,6 +19,7 @@ import math
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
+
 import treadle
 
 # So many draws in a row may be refused before a fuzzer gives up.

@@ -1,11 +1,14 @@
 """Random sparse tensors for measurements: see `fuzzer`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import math
 from typing import Any, Dict, Optional, Tuple, Union
 
 import numpy as np
+
 import treadle
 from treadle.utils.benchmark.utils.fuzzer import FuzzedTensor
 

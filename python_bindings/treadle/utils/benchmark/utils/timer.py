@@ -1,5 +1,7 @@
 """Timer: how long a statement takes, without the noise of a first run."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

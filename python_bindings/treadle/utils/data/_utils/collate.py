@@ -1,5 +1,7 @@
 """treadle.utils.data.collate, where programs look for it that use PyTorch's inside."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import re
 
 from treadle.utils.data.collate import (

@@ -6,6 +6,8 @@
 `datapipes.iter` are those that are gone through, `datapipes.map` those that are asked by a key.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import _names

@@ -1,5 +1,7 @@
 """What batches have in common, whether samples are gone through or asked for by a key."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Type

@@ -1,6 +1,8 @@
 """Decorators of pipes that say something of them: that two runs may differ, that types are looked
 at."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

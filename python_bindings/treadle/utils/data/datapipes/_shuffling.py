@@ -1,6 +1,8 @@
 """What random orders have in common, whether samples are gone through or asked for by a key: where
 the order of a pass comes from."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import random

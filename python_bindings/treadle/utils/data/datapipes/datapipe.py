@@ -1,5 +1,7 @@
 """The bases of pipes: IterDataPipe, MapDataPipe, and what registers a pipe as a method of them."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,7 @@
 // Highway with vectors of one lane. A thread computes one element, so the code for vectors
 // (aten/scalar/vec-inl.h, math-inl.h) works for it unchanged.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

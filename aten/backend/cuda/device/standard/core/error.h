@@ -1,5 +1,7 @@
 // Errors on a device. The failing thread leaves a record for the host and ends; the other threads
 // continue.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "aten/backend/cuda/device/instructions.h"

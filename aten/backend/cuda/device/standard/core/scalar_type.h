@@ -1,4 +1,6 @@
 // The element types that the device does not define itself.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <complex>

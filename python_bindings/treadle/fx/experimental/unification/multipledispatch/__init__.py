@@ -9,6 +9,8 @@
 The most specific signature that fits a call is asked first.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 from treadle.fx.experimental.unification.multipledispatch.core import dispatch
 from treadle.fx.experimental.unification.multipledispatch.dispatcher import (

@@ -1,5 +1,7 @@
 """Which of several signatures is more specific, and where none is."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterable, List, Sequence, Set, Tuple

@@ -1,5 +1,7 @@
 """dispatch: decorates the implementations of a function, and keeps its dispatcher by name."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import inspect

@@ -1,5 +1,7 @@
 """Dispatcher: a function that chooses among its implementations by the types of its arguments."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import inspect
@@ -315,9 +317,7 @@ def str_signature(sig: Iterable[type]) -> str:
 def warning_text(name: str, amb: Any) -> str:
     """A warning of pairs of signatures of which none is more specific, with their remedy."""
     pairs = "\n".join(f"    ({str_signature(a)}) and ({str_signature(b)})" for a, b in amb)
-    remedies = "\n".join(
-        f"    @dispatch({str_signature(super_signature(pair))})" for pair in amb
-    )
+    remedies = "\n".join(f"    @dispatch({str_signature(super_signature(pair))})" for pair in amb)
     return (
         f"{name}: expected one signature that fits best, got several for the same call:\n"
         f"{pairs}\nAn implementation for each of these decides:\n{remedies}"

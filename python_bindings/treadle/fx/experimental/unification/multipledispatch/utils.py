@@ -1,5 +1,7 @@
 """Small functions for signatures: sorting a graph, grouping, names of types."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,7 @@
 """Variadic[int]: the type of a signature's last place that takes any number of ints."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Tuple

@@ -1,5 +1,7 @@
 """Passes for graphs of one kind of steps."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from treadle import _names
 
 __getattr__ = _names.attributes_of(__name__)

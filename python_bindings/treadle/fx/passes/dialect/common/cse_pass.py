@@ -1,5 +1,7 @@
 """CSEPass: a step that is in a graph twice, with the same arguments, is done once."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, Optional, Set

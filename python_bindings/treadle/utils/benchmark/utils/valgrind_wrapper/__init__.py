@@ -1,5 +1,7 @@
 """Counts of instructions by function, as Valgrind's callgrind makes them: see `timer_interface`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import _names

@@ -6,6 +6,8 @@
 The counts come from the program; Timer here takes times and does not count.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import pickle
@@ -68,9 +70,7 @@ class FunctionCounts:
 
     def _merged(self, other: "FunctionCounts", sign: int) -> "FunctionCounts":
         if self.inclusive != other.inclusive:
-            raise ValueError(
-                "FunctionCounts: expected both inclusive or both not, got one of each"
-            )
+            raise ValueError("FunctionCounts: expected both inclusive or both not, got one of each")
         found: Dict[str, int] = defaultdict(int)
         for rows, factor in ((self, 1), (other, sign)):
             for row in rows:

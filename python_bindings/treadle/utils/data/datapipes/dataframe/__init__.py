@@ -7,6 +7,8 @@ Example:
     traced["c"] = traced["a"] + traced["b"]            # on each frame that comes
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import _names

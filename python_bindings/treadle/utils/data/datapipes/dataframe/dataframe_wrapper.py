@@ -1,5 +1,7 @@
 """How the pipes of tables handle a table: by pandas, unless set_df_wrapper() gives another."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, List, Optional

@@ -7,6 +7,8 @@
 Attributes, items, calls, sums, differences and products of what is captured are captured, too.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy
@@ -159,7 +161,11 @@ class CaptureCall(Capture):
     """A call."""
 
     def __init__(
-        self, callable: Any, ctx: Any = None, args: Any = (), kwargs: Any = None  # noqa: A002
+        self,
+        callable: Any,
+        ctx: Any = None,
+        args: Any = (),
+        kwargs: Any = None,  # noqa: A002
     ) -> None:
         self._ctx = _new_context() if ctx is None else ctx
         self._function, self._arguments, self._named = callable, args, kwargs or {}

@@ -1,5 +1,7 @@
 """Pipes that make tables of rows, and rows of tables."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import random

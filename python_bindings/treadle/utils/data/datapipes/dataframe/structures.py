@@ -1,5 +1,7 @@
 """A batch of tables."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator

@@ -1,5 +1,7 @@
 """Pipes that are gone through."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from treadle import _names

@@ -1,5 +1,7 @@
 """Pipes that change each sample: Mapper, Collator."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterator, Optional, Union

@@ -1,5 +1,7 @@
 """Pipes that change the order of samples: Shuffler, Sampler."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Type

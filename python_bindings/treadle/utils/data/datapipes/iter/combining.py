@@ -1,6 +1,8 @@
 """Pipes that join others, and take one apart: Concater, Zipper, Multiplexer, Forker,
 Demultiplexer."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy

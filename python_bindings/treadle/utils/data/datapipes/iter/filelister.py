@@ -1,5 +1,7 @@
 """FileLister: the paths of files in folders."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator, List, Sequence, Union

@@ -1,5 +1,7 @@
 """FileOpener: paths become pairs of the path and the open file."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterable, Iterator, Optional, Tuple

@@ -1,5 +1,7 @@
 """Pipes that gather samples and take them apart: Batcher, UnBatcher, Grouper."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from collections import defaultdict
@@ -74,9 +76,7 @@ class GrouperIterDataPipe(IterDataPipe):
         drop_remaining: bool = False,
     ) -> None:
         if group_size is not None and not 0 < group_size <= buffer_size:
-            raise ValueError(
-                f"groupby: expected 0 < group_size <= {buffer_size}, got {group_size}"
-            )
+            raise ValueError(f"groupby: expected 0 < group_size <= {buffer_size}, got {group_size}")
         least = group_size if guaranteed_group_size is None else guaranteed_group_size
         if guaranteed_group_size is not None and not (
             group_size is not None and 0 < guaranteed_group_size <= group_size

@@ -1,5 +1,7 @@
 """RoutedDecoder: what is in files, by the ends of their names."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Iterator, Tuple

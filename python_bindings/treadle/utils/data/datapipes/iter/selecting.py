@@ -1,5 +1,7 @@
 """Filter: the samples that fulfil a condition."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
@@ -15,9 +17,7 @@ class FilterIterDataPipe(IterDataPipe):
     """The samples for which filter_fn is True, given the sample or the columns that input_col says.
     Raises ValueError for a result that is no bool."""
 
-    def __init__(
-        self, datapipe: IterDataPipe, filter_fn: Callable, input_col: Any = None
-    ) -> None:
+    def __init__(self, datapipe: IterDataPipe, filter_fn: Callable, input_col: Any = None) -> None:
         validate_input_col(filter_fn, input_col)
         self.datapipe, self.filter_fn, self.input_col = datapipe, filter_fn, input_col
 

@@ -1,5 +1,7 @@
 """ShardingFilter: the part of the samples that one worker has."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import enum

@@ -1,5 +1,7 @@
 """StreamReader: what is in open files."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator, Optional, Tuple

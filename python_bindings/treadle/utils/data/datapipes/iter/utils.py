@@ -1,5 +1,7 @@
 """IterableWrapper: any iterable as a pipe."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy

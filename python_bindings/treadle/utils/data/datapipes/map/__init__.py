@@ -1,5 +1,7 @@
 """Pipes that are asked for a sample by its key."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from .callable import MapperMapDataPipe as Mapper

@@ -1,5 +1,7 @@
 """Mapper: a function of each sample."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Callable

@@ -1,5 +1,7 @@
 """Shuffler: the samples in a random order, to be gone through."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Iterator, List, Optional

@@ -1,5 +1,7 @@
 """Pipes that join others: Concater, Zipper."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Tuple

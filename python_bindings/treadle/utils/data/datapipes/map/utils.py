@@ -1,5 +1,7 @@
 """SequenceWrapper: any sequence or mapping as a pipe."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import copy

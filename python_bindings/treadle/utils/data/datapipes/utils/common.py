@@ -1,5 +1,7 @@
 """Files and arguments of pipes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import fnmatch

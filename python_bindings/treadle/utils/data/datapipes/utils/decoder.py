@@ -7,6 +7,8 @@ A handler is a function of the end of a name (without the point) and the bytes, 
 for what is not its own.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import importlib

@@ -1,5 +1,7 @@
 """Going on with pipes where a pass was left: the samples before are computed again, and dropped."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,4 +1,6 @@
 // Highway's functions of vectors, implemented by the device's functions of numbers.
+//
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "hwy/highway.h"
