@@ -5,13 +5,9 @@ is spelled in C++."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Iterable, Iterator, Optional
+from typing import Callable, Iterable, Iterator, Optional
 
 from .library import Library
-
-if TYPE_CHECKING:
-    from .render import Shard
-
 from .model import Arg, Entry, Form, Model, Return, Tree, Type
 
 # Schema base type -> C++ type, for plain, optional and list arguments.
@@ -560,8 +556,8 @@ def is_composed_in_place(e: Entry, form: Form) -> bool:
     return form.form == "inplace" and linked_kernel(e) is not None and not e.args[0].type.writes
 
 
-def composes_in_place(shard: Shard) -> bool:
-    return any(is_composed_in_place(e, f) for e in shard.entries for f in e.forms)
+def composes_in_place(entries: Iterable[Entry]) -> bool:
+    return any(is_composed_in_place(e, f) for e in entries for f in e.forms)
 
 
 def arguments_before_change(e: Entry) -> str:
