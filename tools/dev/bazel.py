@@ -107,7 +107,7 @@ def lay_out(output: Path, target: Path) -> None:
                 del links[place]
             else:
                 file.unlink()
-    for place, source in links.items():
+    for place, path in links.items():
         file = target / place
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.symlink_to(source)
+        file.symlink_to(path)

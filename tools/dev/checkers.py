@@ -51,14 +51,14 @@ def unformatted(lines: Sequence[str]) -> Iterator[str]:
 
 
 def mypy() -> Iterator[str]:
-    """What the type checker finds in the package, the generator and these tools."""
+    """What the type checker finds in the package and these tools."""
     output = bazel.build(bazel.Config(), STUBS)
     lay_out_typed(output / "generated" / "treadle" / "_operators.pyi")
     tools = sorted((ROOT / "tools" / "dev").glob("*.py"))
     modules = [part for tool in tools if tool.stem != "__main__" for part in ("-m", tool.stem)]
     command = [MYPY, "--python-executable", str(environment.PYTHON), "-p", PACKAGE.name]
     path = os.pathsep.join([str(TYPED), str(ROOT / "tools" / "dev"), str(ROOT)])
-    lines = run_checker([*command, "-p", "codegen", *modules], {"MYPYPATH": path})
+    lines = run_checker([*command, *modules], {"MYPYPATH": path})
     for line in lines:
         if ": error:" in line:
             yield line.replace(f"{TYPED.relative_to(ROOT)}/", "python_bindings/")

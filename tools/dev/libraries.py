@@ -121,7 +121,7 @@ def as_distribution(name: str) -> str:
 
 def versions_in(path: Path) -> dict[str, str]:
     """The versions that a file pins, with those of the file that it reads first."""
-    found = {}
+    found: dict[str, str] = {}
     for line in path.read_text().splitlines():
         if line.startswith("-r "):
             found |= versions_in(path.parent / line[3:].strip())

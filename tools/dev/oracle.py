@@ -170,7 +170,7 @@ class Pair:
             found.failed = path
             return found
         seen: set[tuple[str, int]] = set()
-        at = [0, 0, ""]
+        at: tuple[int, int, str] = (0, 0, "")
         for _ in range(_MOST_RESTARTS):
             self._ours.ask({"file": str(path), "skip": at[0]})
             try:
@@ -180,7 +180,7 @@ class Pair:
                         found.samples = len(seen)
                         return found
                     if "begin" in answer:
-                        at = answer["begin"]
+                        at = tuple(answer["begin"])
                         continue
                     seen.add(("error" if at[2] == "error" else "", at[1]))
                     other = answer["end"]

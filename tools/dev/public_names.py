@@ -140,7 +140,8 @@ def parameters_of(torch: Any, owner: str, name: str, value: Any) -> list[list[st
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found):
         return of_schemas
     written = [[p.name, _text(p.default)] for p in found if not p.name.startswith("_")]
-    return written + [p for p in of_schemas or [] if p[0] not in dict(written)]
+    names = {name for name, _ in written}
+    return written + [p for p in of_schemas or [] if p[0] not in names]
 
 
 def look_up(path: str) -> Any:
