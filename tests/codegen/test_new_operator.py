@@ -194,10 +194,10 @@ assert gradcheck(treadle.softsign, (y,)) and gradgradcheck(treadle.softsign, (y,
     )
 
     # An operator with a kernel.
-    (copy.root / "aten" / "cpu" / "reverse_rows.cc").write_text(kernel)
+    (copy.root / "aten" / "ops" / "joining" / "cpu" / "reverse_rows.cc").write_text(kernel)
     copy.insert("native_functions.yaml", entries[1], "# ---- Indexing ----")
     copy.insert("derivatives.yaml", derivatives[1], "\n- name: sum(")
-    families = copy.root / "python_bindings" / "treadle" / "testing" / "operators" / "families"
+    families = copy.root / "python_bindings" / "treadle_testing" / "families"
     (families / "reverse_rows.py").write_text(
         '"""Samples of reverse_rows."""\n\nfrom ..sample import Sample, samples\n\n\n' + samples
     )
@@ -226,7 +226,7 @@ except RuntimeError as error:
     )
 
     # An edit of the kernel alone.
-    path = copy.root / "aten" / "cpu" / "reverse_rows.cc"
+    path = copy.root / "aten" / "ops" / "joining" / "cpu" / "reverse_rows.cc"
     path.write_text(path.read_text().replace("rows - 1 - i", "rows - i - 1"))
     start = time.monotonic()
     assert len(copy.build()) == 1
