@@ -66,7 +66,7 @@ result is within 0.5.
 The bounds hold for every number of the range. For most functions the range is the whole line or
 plane: all exponents, denormal numbers, both zeros, infinities and NaN. Results at infinities, poles
 and NaN are exact. The bounds hold with every set of vector instructions; `measured` is the largest
-error that `tests/python/test_accuracy.py` found with one of them. The references are long doubles
+error that `tests/python/operators/test_accuracy.py` found with one of them. The references are long doubles
 of the C library, and mpmath.
 
 The test reads the bounds from `tests/python/accuracy/bounds.py`. It fails if an operator exceeds
