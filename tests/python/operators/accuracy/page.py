@@ -66,11 +66,11 @@ result is within 0.5.
 The bounds hold for every number of the range. For most functions the range is the whole line or
 plane: all exponents, denormal numbers, both zeros, infinities and NaN. Results at infinities, poles
 and NaN are exact. The bounds hold with every set of vector instructions; `measured` is the largest
-error that `tests/python/operators/test_accuracy.py` found with one of them. The references are long doubles
-of the C library, and mpmath.
+error that `tests/python/operators/test_accuracy.py` found with one of them. The references are
+long doubles of the C library, and mpmath.
 
-The test reads the bounds from `tests/python/operators/accuracy/bounds.py`. It fails if an operator exceeds
-its bound or has none, or if this page differs from the bounds.
+The test reads the bounds from `tests/python/operators/accuracy/bounds.py`. It fails if an operator
+exceeds its bound or has none, or if this page differs from the bounds.
 `./dev python tests/python/operators/accuracy/write_page.py` writes the page.
 
 x is the first argument and y the second. For polynomials, y is the degree.
@@ -95,8 +95,8 @@ A kernel cuts a sum of many float32 numbers into short sums, and adds these in p
 So the error does not grow with the number of terms. The order of additions depends on sizes alone,
 not on threads. The bounds are for a million and for ten million terms in each value of the result,
 or of a gradient. They bound the distance from float64's value, relative to the largest value; where
-signs mix, relative to the sum of the magnitudes. `tests/python/operators/test_long_sums.py` tests them for
-each kernel that adds or multiplies; composite operators add by these kernels. Operators that add to
+signs mix, relative to the sum of the magnitudes. `tests/python/operators/test_long_sums.py` tests
+them for each kernel that adds or multiplies; composite operators add by these kernels. Operators that add to
 indexed elements (`index_add`, `scatter_add`, `index_put` with `accumulate`) keep these in double
 where there are at least four times as many terms as elements.
 
