@@ -105,7 +105,7 @@ def main(args: argparse.Namespace) -> int:
             total.add(run_emulated(args, [OPERATORS]))
         else:
             say("without the CUDA toolkit there are no tests on an emulated CUDA device")
-        total.add(run_checks("./dev lint --tidy", lambda: sources.all_problems(with_tidy=True)))
+        total.add(run_checks("./dev lint", sources.all_problems))
         package = bazel.build_package(config)
         variables = python_environment(config, package)
         total.add(run_checks("./dev docs", lambda: docs.build(package, variables)))
