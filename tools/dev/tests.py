@@ -1,6 +1,6 @@
 """./dev test: the C++ tests by Bazel, pytest against the package just built, and, where the CUDA
 toolkit is, some of the tests of devices on an emulated CUDA device; then the checks of the sources
-and the documentation (./dev lint --tidy, ./dev docs); and one total.
+and the documentation (./dev lint, ./dev docs); and one total.
 
 The last line counts test cases of all: `1234 passed, 0 failed`. `./dev test --emulated` runs every
 test of operators, gradients and devices on the emulated one, or the files that are named.
