@@ -92,13 +92,14 @@ have a larger relative error where the other part is much larger.
 ## Long sums
 
 A kernel cuts a sum of many float32 numbers into short sums, and adds these in pairs or in double.
-So the error does not grow with the number of terms. The order of additions depends on sizes alone,
-not on threads. The bounds are for a million and for ten million terms in each value of the result,
-or of a gradient. They bound the distance from float64's value, relative to the largest value; where
-signs mix, relative to the sum of the magnitudes. `tests/python/operators/test_long_sums.py` tests
-them for each kernel that adds or multiplies; composite operators add by these kernels. Operators that add to
-indexed elements (`index_add`, `scatter_add`, `index_put` with `accumulate`) keep these in double
-where there are at least four times as many terms as elements.
+So the error does not grow with the number of terms. The order of additions depends on sizes
+alone, not on threads. The bounds are for a million and for ten million terms in each value of the
+result, or of a gradient. They bound the distance from float64's value, relative to the largest
+value; where signs mix, relative to the sum of the magnitudes.
+`tests/python/operators/test_long_sums.py` tests them for each kernel that adds or multiplies;
+composite operators add by these kernels. Operators that add to indexed elements (`index_add`,
+`scatter_add`, `index_put` with `accumulate`) keep these in double where there are at least four
+times as many terms as elements.
 
 {_sum_rows(measured)}
 
