@@ -159,7 +159,7 @@ Json returns_of(const schema::FunctionSchema& schema) {
   return list;
 }
 
-// What formulas call the results.
+// The names of the results in formulas.
 Json result_names_of(const schema::FunctionSchema& schema) {
   Json list = Json::array();
   for (std::size_t i = 0; i < schema.returns.size(); ++i)

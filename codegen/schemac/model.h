@@ -42,7 +42,7 @@ struct Callee {
 };
 std::string_view name_of(Callee::Kind kind);
 
-// What is known of a node of an expression.
+// The facts about a node of an expression.
 struct Typing {
   ExprType type;
   std::optional<Callee> callee;  // of a call or a method

@@ -67,7 +67,7 @@ class Dispatcher {
   // Those errors, which are then forgotten: a library loaded next does not answer for them.
   std::vector<std::string> take_registration_errors();
 
-  // What register_row() of core/dispatch/operator.h does, but throws.
+  // Registers a row as register_row() of core/dispatch/operator.h does, but throws.
   void register_row(Operator& op, DeviceType device, Layout layout,
                     const std::array<void*, kMaxScalarTypes>& kernels, const KernelOrigin& place);
   BoxedKernel device_fallback(DeviceType device) const;

@@ -3,7 +3,7 @@ float32; networks learn in it, as in float32.
 
     pytest tests/gpu/on_autocast.py        # ./dev gpu says how, on a machine with a GPU
 
-What each operator does is tested by tests/python/amp/test_amp_policies.py --device cuda.
+tests/python/amp/test_amp_policies.py --device cuda tests the policy of each operator.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -34,7 +34,7 @@ FORKED = ("core/", "aten/", "plugin/host/", "python_bindings/csrc/")
 NOT_FORKED = re.compile(r"^aten/backend/cuda/|^aten/ops/\w+/cuda/|^tests/|_test\.cc$|/testing_")
 # What a Python line says to checkers is not measured.
 PRAGMA = re.compile(r"  # (?:type: ignore|noqa).*$")
-# What tests compare with: nobody edits it.
+# Files that tests compare byte for byte: nobody edits them.
 FROZEN = ("tests/codegen", "tests/data")
 
 

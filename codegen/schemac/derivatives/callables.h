@@ -1,4 +1,4 @@
-// What a formula may call: operators, and the helpers that autograd/formulas.yaml declares.
+// The functions that formulas call: operators, and the helpers that autograd/formulas.yaml declares.
 //
 //   callables.find("sum_to")->at(0).schema.arguments[1].type    // int[]
 //

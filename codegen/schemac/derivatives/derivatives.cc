@@ -246,7 +246,7 @@ class DerivativeReader {
                       "zeros_like"));
   }
 
-  // What a name in a formula stands for.
+  // The meaning of a name in a formula.
   ExprType type_of_name(const std::string& name, std::size_t targets) const {
     if (const Argument* argument = op_.schema.find_argument(name))
       return ExprType::value(argument->type);

@@ -295,7 +295,7 @@ class Walk {
     return callables_ ? ExprType{TypeKind::Never, {}} : truth();
   }
 
-  // What may have been meant: names with the same stem, or those that look alike.
+  // Suggestions: names with the same stem, or names of similar spelling.
   std::string near(const std::string& name) const {
     const std::string stem = name.substr(0, name.find("_backward"));
     std::string found;

@@ -155,7 +155,7 @@ def test_problems_count_as_failed_tests(
 
 
 def test_a_whole_run_checks_sources_and_pages() -> None:
-    """What continuous integration runs is ./dev test with nothing left out."""
+    """Continuous integration runs ./dev test with nothing left out."""
     assert re.search(r"exec \./dev test", (ROOT / ".ci" / "run").read_text())
     tests = (TOOL / "tests.py").read_text()
     assert 'run_checks("./dev lint"' in tests and 'run_checks("./dev docs"' in tests
