@@ -16,9 +16,7 @@ namespace {
 // value, which wraps (-1 is 255). NaN fits no integer.
 template <class T>
 bool fits(double v) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return true;
-  } else if constexpr (std::is_integral_v<T>) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
     const double low = sizeof(T) == 8 ? -0x1p63 : std::is_signed_v<T> ? -limit - 1.0 : -limit;
     return v < limit && (sizeof(T) < 8 && std::is_signed_v<T> ? v > low : v >= low);
