@@ -1,4 +1,4 @@
-// The functions that formulas call: operators, and the helpers that autograd/formulas.yaml declares.
+// The functions that formulas call: operators, and the helpers of autograd/formulas.yaml.
 //
 //   callables.find("sum_to")->at(0).schema.arguments[1].type    // int[]
 //

@@ -13,7 +13,7 @@ import warnings
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from cases import CASES, text_of  # noqa: E402  beside this file
+from printing_cases import CASES, text_of  # noqa: E402  beside this file
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")

@@ -361,7 +361,8 @@ TREADLE_PLUGIN("face", "1.0", start)
 """
 
 
-@pytest.fixture(scope="module")
+# A process loads a plug-in once, also where another worker's tests run between those that need it.
+@pytest.fixture(scope="session")
 def face(tmp_path_factory: pytest.TempPathFactory) -> object:
     path = plugins.build(tmp_path_factory.mktemp("face"), "face", FACE, suffix=".cc")
     treadle.load_backend(path)

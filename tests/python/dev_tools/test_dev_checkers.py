@@ -11,27 +11,20 @@ from types import SimpleNamespace
 
 import pytest
 
-ROOT = next(p for p in Path(__file__).resolve().parents if (p / "tools" / "dev").is_dir())
+from source_tree import ROOT
+from tool_modules import importing
+
 TOOL = ROOT / "tools" / "dev"
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 
 
 @pytest.fixture
-def dev(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+def dev() -> Iterator[SimpleNamespace]:
     """Parts of ./dev."""
-    monkeypatch.syspath_prepend(str(TOOL))
-    import checkers
-    import licence_lines
-    import sources
-    import tests
-    import tidy
-    import ui
-
-    yield SimpleNamespace(
-        checkers=checkers, lines=licence_lines, sources=sources, tests=tests, tidy=tidy, ui=ui
-    )
-    for name in [path.stem for path in TOOL.glob("*.py")]:
-        sys.modules.pop(name, None)
+    with importing("dev") as load:
+        names = ("checkers", "sources", "tests", "tidy", "ui")
+        parts = {name: load(name) for name in names}
+        yield SimpleNamespace(lines=load("licence_lines"), **parts)
 
 
 @pytest.mark.parametrize(

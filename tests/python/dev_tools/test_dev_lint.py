@@ -4,16 +4,14 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from source_tree import ROOT
+from tool_modules import importing
 
 LAYERS = "plugin/treadle <- core <- aten <- autograd <- plugin/host <- python_bindings"
 CROWDED = "files beside each other, 40 allowed; split the folder by what its files are about"
@@ -21,24 +19,14 @@ CROWDED = "files beside each other, 40 allowed; split the folder by what its fil
 
 @pytest.fixture(scope="module")
 def folders() -> Iterator[ModuleType]:
-    yield from imported("folders")
+    with importing("dev") as load:
+        yield load("folders")
 
 
 @pytest.fixture
 def sources() -> Iterator[ModuleType]:
-    yield from imported("sources")
-
-
-def imported(name: str) -> Iterator[ModuleType]:
-    """A module of ./dev, which is forgotten afterwards."""
-    sys.path.insert(0, str(ROOT / "tools" / "dev"))
-    before = set(sys.modules)
-    try:
-        yield importlib.import_module(name)
-    finally:
-        sys.path.remove(str(ROOT / "tools" / "dev"))
-        for added in set(sys.modules) - before:
-            del sys.modules[added]
+    with importing("dev") as load:
+        yield load("sources")
 
 
 # ---- files beside each other ---------------------------------------------------------------------

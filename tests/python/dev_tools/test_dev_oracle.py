@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import os
@@ -16,6 +15,7 @@ from typing import Any, Iterator
 import pytest
 
 import treadle
+from tool_modules import importing
 
 ROOT = Path(os.environ["TREADLE_SOURCE"])
 TOOLS = ROOT / "tools" / "dev"
@@ -24,14 +24,9 @@ MODULES = ("plain", "parts", "compare", "oracle")
 
 @pytest.fixture
 def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
-    monkeypatch.syspath_prepend(str(TOOLS))
-    monkeypatch.syspath_prepend(str(TOOLS / "oracle_sides"))
     monkeypatch.setitem(sys.modules, "torch", treadle)
-    before = set(sys.modules)
-    yield {name: importlib.import_module(name) for name in MODULES}
-    for name in set(sys.modules) - before:
-        if not name.startswith("treadle"):
-            sys.modules.pop(name)
+    with importing("dev/oracle_sides", "dev") as load:
+        yield {name: load(name) for name in MODULES}
 
 
 def _kinds(tools: dict[str, ModuleType], wanted: Any, found: Any, dtype: str) -> list[str]:

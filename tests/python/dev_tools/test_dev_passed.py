@@ -5,24 +5,25 @@
 from __future__ import annotations
 
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from source_tree import ROOT
-
-TOOL = ROOT / "tools" / "dev"
+from tool_modules import importing
 
 
 @pytest.fixture
-def passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """The part of ./dev, for a small tree of its own with a package."""
-    monkeypatch.syspath_prepend(str(TOOL))
-    import environment
-    import passed
+    with importing("dev") as load:
+        yield in_a_small_tree(load("passed"), load("environment"), tmp_path, monkeypatch)
 
+
+def in_a_small_tree(
+    passed: ModuleType, environment: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> ModuleType:
     for name, text in {
         "source.py": "1", "test.py": "2", "package/a.so": "3", ".venv/treadle.stamp": "4",
         ".gitignore": "/package/\n/build/\n/.venv/\n", "build/test/log": "5",
@@ -34,9 +35,7 @@ def passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(passed, "ROOT", tmp_path)
     monkeypatch.setattr(passed, "RECORD", tmp_path / "build" / "test" / "passed.json")
     monkeypatch.setattr(environment, "VENV", tmp_path / ".venv")
-    yield passed
-    for name in ("passed", "environment", "ui"):
-        sys.modules.pop(name, None)
+    return passed
 
 
 def test_what_is_a_change(

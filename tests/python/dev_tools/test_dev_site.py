@@ -4,29 +4,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-ROOT = next(p for p in Path(__file__).resolve().parents if (p / "tools" / "dev").is_dir())
-TOOL = ROOT / "tools" / "dev"
+from source_tree import ROOT
+from tool_modules import importing
 
 
 @pytest.fixture
-def dev(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+def dev() -> Iterator[SimpleNamespace]:
     """Parts of ./dev."""
-    monkeypatch.syspath_prepend(str(TOOL))
-    import docs
-    import docs_links
-    import docs_pages
-    import ui
-
-    yield SimpleNamespace(docs=docs, links=docs_links, pages=docs_pages, ui=ui)
-    for name in [path.stem for path in TOOL.glob("*.py")]:
-        sys.modules.pop(name, None)
+    with importing("dev") as load:
+        yield SimpleNamespace(
+            docs=load("docs"), links=load("docs_links"), pages=load("docs_pages"), ui=load("ui")
+        )
 
 
 INDEX = """# Documentation

@@ -10,12 +10,14 @@ import os
 import subprocess
 import sys
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
 
 import source_tree
+from tool_modules import importing
 
 ROOT = Path(os.environ.get("TREADLE_SOURCE", source_tree.ROOT))
 TAG = "cp%d%d" % sys.version_info[:2]
@@ -74,19 +76,10 @@ def test_parts_have_names(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def modules() -> Iterator[Any]:
     """Imports modules of the tools by their folder, and forgets them."""
-    before = set(sys.modules)
-
-    def load(folder: str, name: str) -> Any:
-        monkeypatch.syspath_prepend(str(ROOT / "tools" / folder))
-        return __import__(name)
-
-    yield load
-    for name in set(sys.modules) - before:
-        origin = getattr(sys.modules[name], "__file__", None) or ""
-        if origin.startswith(str(ROOT / "tools")):
-            del sys.modules[name]
+    with ExitStack() as stack:
+        yield lambda folder, name: stack.enter_context(importing(folder))(name)
 
 
 def test_the_tests_that_the_tools_name_are_there(modules: Any) -> None:

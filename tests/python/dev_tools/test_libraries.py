@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from pathlib import Path
@@ -13,19 +12,13 @@ from typing import Any, Iterator
 import pytest
 
 import treadle
-from source_tree import ROOT
+from tool_modules import importing
 
 
 @pytest.fixture(scope="module")
 def libraries() -> Iterator[Any]:
-    sys.path.insert(0, str(ROOT / "tools" / "dev"))
-    before = set(sys.modules)
-    try:
-        yield importlib.import_module("libraries")
-    finally:
-        sys.path.remove(str(ROOT / "tools" / "dev"))
-        for name in set(sys.modules) - before:
-            del sys.modules[name]
+    with importing("dev") as load:
+        yield load("libraries")
 
 
 def test_the_page_lists_what_is_run(libraries: Any) -> None:

@@ -14,7 +14,7 @@ from source_tree import DATA
 
 HERE = DATA / "printing"
 sys.path.insert(0, str(HERE))
-from cases import CASES, text_of  # noqa: E402  shared with generate.py
+from printing_cases import CASES, text_of  # noqa: E402  shared with generate.py
 
 EXPECTED = json.loads((HERE / "expected.json").read_text())
 
