@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import treadle
 from treadle import _names
 
 
 def __getattr__(name: str) -> Any:
-    found = None if name.startswith("__") else getattr(treadle, name, None)
+    found = None if name.startswith("__") else getattr(_names.package(), name, None)
     if found is None:
         raise _names.missing(__name__, name)
     return found

@@ -7,13 +7,14 @@ from __future__ import annotations
 import os
 import platform
 
-import treadle
-from treadle import _version
+from treadle import _C, _version
 
 
 def show() -> str:
     """The version, the libraries and the devices of this build, a line each."""
-    found = treadle.accelerator.current_accelerator()
+    from treadle import accelerator
+
+    found = accelerator.current_accelerator()
     lines = [
         "Treadle built with:",
         f"  - Treadle {_version.__version__}, which follows PyTorch {_version.FOLLOWED}",
@@ -29,7 +30,7 @@ def show() -> str:
 def parallel_info() -> str:
     """How many threads operators use, and why, a line each."""
     lines = [
-        f"Threads of an operator: {treadle.get_num_threads()}",
+        f"Threads of an operator: {_C.get_num_threads()}",
         f"Processors: {os.cpu_count()}",
         f"OMP_NUM_THREADS: {os.environ.get('OMP_NUM_THREADS', '[not set]')}",
         "Threads are those of: OpenMP",

@@ -6,16 +6,53 @@ they are."""
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, TypeVar
-
-from treadle.jit import Final as Final
-from treadle.jit import export as export
-from treadle.jit import ignore as ignore
-from treadle.jit import is_scripting as is_scripting
-from treadle.jit import unused as unused
-from treadle.jit._marks import FunctionModifiers, mark
+from typing import Any, Callable, List, TypeVar, Union
+from typing import Final as Final
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class FunctionModifiers:
+    """The marks of functions: the values of their `_torchscript_modifier`."""
+
+    UNUSED = "unused"
+    IGNORE = "ignore"
+    EXPORT = "export"
+    DEFAULT = "default"
+    COPY_TO_SCRIPT_WRAPPER = "copy to script wrapper"
+
+
+def mark(fn: Any, modifier: str) -> Any:
+    """The function with a mark, where it can be set."""
+    target: Any = fn.fget if isinstance(fn, property) else fn
+    try:
+        target._torchscript_modifier = modifier
+    except (AttributeError, TypeError):  # what takes no attributes
+        pass
+    return fn
+
+
+def is_scripting() -> bool:
+    """Whether the code runs compiled: never."""
+    return False
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """`@jit.ignore` or `@jit.ignore(drop=True)`: the method, as it is, with a mark."""
+    if callable(drop):
+        return mark(drop, FunctionModifiers.IGNORE)
+    kind = FunctionModifiers.UNUSED if drop else FunctionModifiers.IGNORE
+    return lambda fn: mark(fn, kind)
+
+
+def unused(fn: F) -> F:
+    """The method, as it is, with a mark. (A compiler would leave it out.)"""
+    return mark(fn, FunctionModifiers.UNUSED)
+
+
+def export(fn: F) -> F:
+    """The method, as it is, with a mark. (A compiler would keep it.)"""
+    return mark(fn, FunctionModifiers.EXPORT)
 
 
 def _copy_to_script_wrapper(fn: F) -> F:
@@ -49,3 +86,15 @@ def is_static_fn(cls: type, fn: str) -> bool:
 def get_static_fn(cls: type, fn: str) -> Any:
     """The function of a static method."""
     return inspect.getattr_static(cls, fn).__func__
+
+
+class _BroadcastingList:
+    """A list of a fixed length, or one value in place of equal ones."""
+
+    def __getitem__(self, kind: Any) -> Any:
+        return Union[kind, List[kind]]
+
+
+BroadcastingList1 = _BroadcastingList()
+BroadcastingList2 = _BroadcastingList()
+BroadcastingList3 = _BroadcastingList()

@@ -13,14 +13,15 @@ import copy
 import copyreg
 from typing import Any, Callable, Optional
 
-import treadle
-from treadle import _C
+from treadle import _C, _names
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 # More than any tensor here has; bounds what a file can make the checks below do.
 _MOST_DIMENSIONS = 64
 
 
-def as_view_of(base: treadle.Tensor, offset: int, size: tuple, stride: tuple) -> treadle.Tensor:
+def as_view_of(base: Tensor, offset: int, size: tuple, stride: tuple) -> Tensor:
     """A tensor over the memory of `base` (one dimension, contiguous) that autograd does not see as
     a view.
 
@@ -44,25 +45,23 @@ def as_view_of(base: treadle.Tensor, offset: int, size: tuple, stride: tuple) ->
             f"rebuild_tensor: expected a storage of at least {last} elements for size = {size}, "
             f"stride = {stride}, storage_offset = {offset}, got {base.numel()} elements"
         )
-    with treadle.no_grad():
-        return treadle.as_strided(base, size, stride, base.storage_offset() + offset).data
+    with no_grad():
+        return _C.as_strided(base, size, stride, base.storage_offset() + offset).data
 
 
-def _rebuild_tensor(
-    storage: treadle.Tensor, storage_offset: int, size: tuple, stride: tuple
-) -> treadle.Tensor:
+def _rebuild_tensor(storage: Tensor, storage_offset: int, size: tuple, stride: tuple) -> Tensor:
     return as_view_of(storage, storage_offset, tuple(size), tuple(stride))
 
 
 def _rebuild_tensor_v2(
-    storage: treadle.Tensor,
+    storage: Tensor,
     storage_offset: int,
     size: tuple,
     stride: tuple,
     requires_grad: bool,
     backward_hooks: Any,
     metadata: Any = None,
-) -> treadle.Tensor:
+) -> Tensor:
     tensor = as_view_of(storage, storage_offset, tuple(size), tuple(stride))
     tensor = with_bits(tensor, metadata)
     if requires_grad:
@@ -71,15 +70,15 @@ def _rebuild_tensor_v2(
 
 
 def _rebuild_tensor_v3(
-    storage: treadle.Tensor,
+    storage: Tensor,
     storage_offset: int,
     size: tuple,
     stride: tuple,
     requires_grad: bool,
     backward_hooks: Any,
-    dtype: treadle.dtype,
+    dtype: _C.dtype,
     metadata: Any = None,
-) -> treadle.Tensor:
+) -> Tensor:
     """As `_rebuild_tensor_v2`, over a storage of bytes."""
     whole = storage.numel() // dtype.itemsize * dtype.itemsize
     typed = storage[:whole].view(dtype)
@@ -88,71 +87,70 @@ def _rebuild_tensor_v3(
     )
 
 
-def lazy_bits(tensor: treadle.Tensor) -> dict[str, bool]:
+def lazy_bits(tensor: Tensor) -> dict[str, bool]:
     """What `with_bits` takes: whether the tensor is conjugated, and negated, when it is read."""
     bits = {"conj": tensor.is_conj(), "neg": tensor.is_neg()}
     return {bit: True for bit, is_set in bits.items() if is_set}
 
 
-def with_bits(tensor: treadle.Tensor, metadata: Any) -> treadle.Tensor:
+def with_bits(tensor: Tensor, metadata: Any) -> Tensor:
     """The tensor, conjugated or negated lazily where `metadata` says so."""
     bits = metadata if isinstance(metadata, dict) else {}
-    with treadle.no_grad():
+    with no_grad():
         if bits.get("conj"):
-            tensor = treadle._conj(tensor)
+            tensor = _C._conj(tensor)
         if bits.get("neg"):
-            tensor = treadle._neg_view(tensor)
+            tensor = _C._neg_view(tensor)
     return tensor.data if bits else tensor
 
 
 def _rebuild_meta_tensor_no_storage(
-    dtype: treadle.dtype, size: tuple, stride: tuple, requires_grad: bool
-) -> treadle.Tensor:
-    tensor = treadle.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
+    dtype: _C.dtype, size: tuple, stride: tuple, requires_grad: bool
+) -> Tensor:
+    tensor = _C.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
     if requires_grad:
         tensor.requires_grad = True
     return tensor
 
 
-def _rebuild_sparse_tensor(layout: Any, data: Any) -> treadle.Tensor:
+def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
+    sparse = _names.package().sparse
     indices, values, size, *is_coalesced = data
-    if layout is not treadle.sparse_coo:
-        raise ValueError(f"rebuild_tensor: expected the layout {treadle.sparse_coo}, got {layout}")
-    return treadle.sparse_coo_tensor(
+    if layout is not sparse.sparse_coo:
+        raise ValueError(f"rebuild_tensor: expected the layout {sparse.sparse_coo}, got {layout}")
+    return sparse.sparse_coo_tensor(
         indices, values, tuple(size), is_coalesced=bool(is_coalesced and is_coalesced[0])
     )
 
 
-def _rebuild_parameter(
-    data: treadle.Tensor, requires_grad: bool, backward_hooks: Any
-) -> treadle.Tensor:
-    return treadle.nn.Parameter(data, bool(requires_grad))
+def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Tensor:
+    return _names.package().nn.Parameter(data, bool(requires_grad))
 
 
-def base_from_buffer(buffer: Any, dtype: treadle.dtype) -> treadle.Tensor:
+def base_from_buffer(buffer: Any, dtype: _C.dtype) -> Tensor:
     """A tensor of one dimension over the whole of `buffer` (which it keeps alive), without
     copying."""
     if len(buffer) == 0:
-        return treadle.empty((0,), dtype=dtype)
-    return treadle.frombuffer(buffer, dtype=dtype)
+        return _C.empty((0,), dtype=dtype)
+    return _C.frombuffer(buffer, dtype=dtype)
 
 
-def of_class(cls: type, tensor: treadle.Tensor, requires_grad: bool) -> treadle.Tensor:
+def of_class(cls: type, tensor: Tensor, requires_grad: bool) -> Tensor:
     """The tensor as one of a class, which requires grad or not."""
-    if cls is not treadle.Tensor:
-        return treadle.Tensor._make_subclass(cls, tensor, requires_grad)
+    if cls is not Tensor:
+        return Tensor._make_subclass(cls, tensor, requires_grad)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
 def _rebuild_from_bytes(
     buffer: Any,
-    dtype: treadle.dtype,
+    dtype: _C.dtype,
     size: tuple,
     requires_grad: bool,
     cls: type,
     device: str = "cpu",
     stride: Optional[tuple] = None,
-) -> treadle.Tensor:
+) -> Tensor:
     """The inverse of `reduce_tensor`. A read-only buffer is copied: nobody may write through it."""
     if memoryview(buffer).readonly:
         buffer = bytearray(buffer)
@@ -162,25 +160,25 @@ def _rebuild_from_bytes(
 
 
 def rebuild_without_memory(
-    cls: type, dtype: treadle.dtype, size: tuple, stride: tuple, requires_grad: bool
-) -> treadle.Tensor:
+    cls: type, dtype: _C.dtype, size: tuple, stride: tuple, requires_grad: bool
+) -> Tensor:
     """The inverse of `reduce_tensor` for the meta device."""
     return of_class(cls, _rebuild_meta_tensor_no_storage(dtype, size, stride, False), requires_grad)
 
 
 def _rebuild_wrapper_subclass(
     cls: type,
-    dtype: treadle.dtype,
+    dtype: _C.dtype,
     size: tuple,
     stride: tuple,
     storage_offset: int,
     layout: Any,
     device: Any,
     requires_grad: bool,
-) -> treadle.Tensor:
+) -> Tensor:
     """The inverse of `reduce_tensor` for a tensor that stands for others, which are its
     attributes."""
-    return treadle.Tensor._make_wrapper_subclass(
+    return Tensor._make_wrapper_subclass(
         cls,
         size,
         strides=stride,
@@ -192,7 +190,7 @@ def _rebuild_wrapper_subclass(
     )
 
 
-def tensor_bytes(tensor: treadle.Tensor) -> memoryview:
+def tensor_bytes(tensor: Tensor) -> memoryview:
     """The elements of `tensor` in row-major order, as bytes; shares its memory where that is
     possible."""
     dense = tensor.detach().cpu().contiguous().resolve_conj().resolve_neg()
@@ -204,7 +202,7 @@ def tensor_bytes(tensor: treadle.Tensor) -> memoryview:
     ]
 
 
-def reduce_bytes(tensor: treadle.Tensor) -> tuple[memoryview, tuple]:
+def reduce_bytes(tensor: Tensor) -> tuple[memoryview, tuple]:
     """The elements of `tensor` as bytes, and the other arguments with which `_rebuild_from_bytes`
     makes it again. Its dimensions keep their order in memory; gaps between elements go."""
     ordered, stride = tensor, None
@@ -216,7 +214,7 @@ def reduce_bytes(tensor: treadle.Tensor) -> tuple[memoryview, tuple]:
     return tensor_bytes(ordered), (*arguments, str(tensor.device), stride)
 
 
-def reduce_tensor(tensor: treadle.Tensor) -> tuple:
+def reduce_tensor(tensor: Tensor) -> tuple:
     """What `pickle` needs of a tensor: `(function, arguments)`, and its attributes if it has some.
     A result that requires a gradient comes back as a leaf that does, and on its device, which must
     be there then.
@@ -236,7 +234,7 @@ def reduce_tensor(tensor: treadle.Tensor) -> tuple:
     return with_attributes(tensor, _rebuild_from_bytes, (bytes(data), *arguments))
 
 
-def with_attributes(tensor: treadle.Tensor, function: Callable, arguments: tuple) -> tuple:
+def with_attributes(tensor: Tensor, function: Callable, arguments: tuple) -> tuple:
     """What `__reduce_ex__` returns, with the attributes and slots of the tensor as its state."""
     attributes, slots = _attributes(tensor), _slots(tensor)
     if slots:
@@ -244,16 +242,16 @@ def with_attributes(tensor: treadle.Tensor, function: Callable, arguments: tuple
     return (function, arguments, attributes) if attributes else (function, arguments)
 
 
-def _attributes(tensor: treadle.Tensor) -> dict:
+def _attributes(tensor: Tensor) -> dict:
     return getattr(tensor, "__dict__", {})
 
 
-def _slots(tensor: treadle.Tensor) -> dict:
+def _slots(tensor: Tensor) -> dict:
     names = copyreg._slotnames(type(tensor))  # type: ignore[attr-defined]
     return {name: getattr(tensor, name) for name in names if hasattr(tensor, name)}
 
 
-def _require_leaf(tensor: treadle.Tensor) -> None:
+def _require_leaf(tensor: Tensor) -> None:
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "pickle: expected a tensor made by the user (a leaf of the autograd graph), got the "
@@ -261,7 +259,7 @@ def _require_leaf(tensor: treadle.Tensor) -> None:
         )
 
 
-def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
+def deepcopy_tensor(tensor: Tensor, memo: dict) -> Tensor:
     """`copy.deepcopy` of a tensor: of the same class, strides, requires_grad and attributes, over a
     copy of its memory. What shared memory shares it again.
 
@@ -282,7 +280,7 @@ def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
     # An object that is made anew each time it is asked for, as a gradient is, lives as long as its
     # number in the memo does.
     memo.setdefault(id(memo), []).append(tensor)
-    if tensor.grad is not None and not isinstance(tensor, treadle.nn.Parameter):
+    if tensor.grad is not None and not isinstance(tensor, _names.package().nn.Parameter):
         copied.grad = copy.deepcopy(tensor.grad, memo)
     attributes = _attributes(tensor)
     if attributes:
@@ -292,9 +290,9 @@ def deepcopy_tensor(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
     return copied
 
 
-def _cloned_wrapper(tensor: treadle.Tensor) -> treadle.Tensor:
+def _cloned_wrapper(tensor: Tensor) -> Tensor:
     """The result of clone() by the class of a tensor that stands for others."""
-    with treadle.no_grad():
+    with no_grad():
         copied = tensor.clone()
     if type(copied) is not type(tensor):
         raise RuntimeError(
@@ -304,25 +302,25 @@ def _cloned_wrapper(tensor: treadle.Tensor) -> treadle.Tensor:
     return copied.requires_grad_(tensor.requires_grad)
 
 
-def deepcopy_storage(storage: treadle.UntypedStorage, memo: dict) -> treadle.UntypedStorage:
+def deepcopy_storage(storage: _C.UntypedStorage, memo: dict) -> _C.UntypedStorage:
     """`copy.deepcopy` of a storage: one copy for all that lies in it."""
     copies = memo.setdefault("treadle.storages", {})
     if storage not in copies:
-        copies[storage] = storage._as_tensor(treadle.uint8).clone().untyped_storage()
+        copies[storage] = storage._as_tensor(_C.uint8).clone().untyped_storage()
     return copies[storage]
 
 
-def reduce_storage(storage: treadle.UntypedStorage) -> tuple:
+def reduce_storage(storage: _C.UntypedStorage) -> tuple:
     """What `pickle` needs of a storage: its bytes."""
-    return _rebuild_storage, (reduce_tensor(storage._as_tensor(treadle.uint8)),)
+    return _rebuild_storage, (reduce_tensor(storage._as_tensor(_C.uint8)),)
 
 
-def _rebuild_storage(reduced: tuple) -> treadle.UntypedStorage:
+def _rebuild_storage(reduced: tuple) -> _C.UntypedStorage:
     function, arguments = reduced
     return function(*arguments).untyped_storage()
 
 
-def copy_tensor(tensor: treadle.Tensor) -> treadle.Tensor:
+def copy_tensor(tensor: Tensor) -> Tensor:
     """`copy.copy` of a tensor: another one over the same memory, with the same attributes."""
     copied = of_class(type(tensor), tensor.detach().data, tensor.requires_grad)
     if _attributes(tensor):
@@ -332,9 +330,9 @@ def copy_tensor(tensor: treadle.Tensor) -> treadle.Tensor:
     return copied
 
 
-def _over_copied_memory(tensor: treadle.Tensor, memo: dict) -> treadle.Tensor:
+def _over_copied_memory(tensor: Tensor, memo: dict) -> Tensor:
     """A plain tensor that lies in the copy of a storage as `tensor` does in the storage."""
-    with treadle.no_grad():
+    with no_grad():
         if tensor.is_meta or tensor.numel() == 0:
             return tensor.detach().clone().data
         base = deepcopy_storage(tensor.untyped_storage(), memo)._as_tensor(tensor.dtype)

@@ -14,8 +14,9 @@ import contextlib
 import math
 from typing import Any, Iterator, Optional
 
-import treadle
-from treadle import _C, Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 
 class _Options:
@@ -148,7 +149,7 @@ def _edges(tensor: Tensor) -> Tensor:
     for dim, size in enumerate(tensor.shape):
         if size > 2 * edge:
             ends = (tensor.narrow(dim, 0, edge), tensor.narrow(dim, size - edge, edge))
-            tensor = treadle.cat(ends, dim)
+            tensor = _C.cat(ends, dim)
     return tensor
 
 
@@ -194,21 +195,21 @@ def _body(tensor: Tensor, indent: int) -> str:
     shown = _edges(tensor) if summarised else tensor
     dtype = tensor.dtype
     if dtype.is_floating_point:
-        shown = shown.to(treadle.float64)
+        shown = shown.to(_C.float64)
     elif dtype.is_complex:
-        shown = shown.to(treadle.complex128)
+        shown = shown.to(_C.complex128)
     nested = shown.tolist()
     values = _flat(nested) if tensor.dim() else [nested]
     form = _ComplexFormat(values) if dtype.is_complex else _Format(values, dtype.is_floating_point)
     return _Body(tuple(tensor.shape), summarised, form).lay_out(nested, 0, indent)
 
 
-def _is_obvious(dtype: treadle.dtype) -> bool:
+def _is_obvious(dtype: _C.dtype) -> bool:
     """Whether the elements already show the dtype."""
-    default = treadle.get_default_dtype()
+    default = _C.get_default_dtype()
     if dtype.is_complex:
-        return dtype == (treadle.complex128 if default == treadle.float64 else treadle.complex64)
-    return dtype in (default, treadle.int64, treadle.bool)
+        return dtype == (_C.complex128 if default == _C.float64 else _C.complex64)
+    return dtype in (default, _C.int64, _C.bool)
 
 
 def _grad_suffix(tensor: Tensor) -> list[str]:
@@ -236,19 +237,19 @@ def tensor_repr(tensor: Tensor) -> str:
         suffixes.append(f"device='{plain.device}'")
     if is_wrapper or plain.device.type == "meta":
         suffixes.append(f"size={tuple(plain.shape)}")
-        if plain.dtype != treadle.get_default_dtype():
+        if plain.dtype != _C.get_default_dtype():
             suffixes.append(f"dtype={plain.dtype}")
         body = "..."
     elif plain.numel() == 0:
         if plain.dim() != 1:
             suffixes.append(f"size={tuple(plain.shape)}")
-        if plain.dtype != treadle.get_default_dtype():
+        if plain.dtype != _C.get_default_dtype():
             suffixes.append(f"dtype={plain.dtype}")
         body = "[]"
     else:
         if not _is_obvious(plain.dtype):
             suffixes.append(f"dtype={plain.dtype}")
-        with treadle.no_grad():
+        with no_grad():
             body = _body(plain.to("cpu"), indent)
     return _join(prefix + body, suffixes + _grad_suffix(tensor), indent)
 

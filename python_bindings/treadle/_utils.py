@@ -13,8 +13,9 @@ from __future__ import annotations
 import importlib
 from typing import Any, List, Optional, Sequence, Tuple
 
-import treadle
-from treadle._device.absent import get_device_module as _get_device_module
+from treadle import _C
+from treadle._C import Tensor
+from treadle._device.registry import get_device_module as _get_device_module
 from treadle._introspection.build import classproperty as classproperty
 from treadle._rebuild import (
     _rebuild_meta_tensor_no_storage,
@@ -50,25 +51,23 @@ __all__ = [
 ]
 
 
-def _flatten_dense_tensors(tensors: Sequence[treadle.Tensor]) -> treadle.Tensor:
+def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
     """The elements of tensors of one dtype, one after another, as a tensor of one dimension."""
-    return treadle.cat([tensor.reshape(-1) for tensor in tensors])
+    return _C.cat([tensor.reshape(-1) for tensor in tensors])
 
 
-def _unflatten_dense_tensors(
-    flat: treadle.Tensor, tensors: Sequence[treadle.Tensor]
-) -> Tuple[treadle.Tensor, ...]:
+def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> Tuple[Tensor, ...]:
     """Views of a tensor of one dimension, with the sizes of `tensors`, one after another."""
     parts = flat.split([tensor.numel() for tensor in tensors])
     return tuple(part.view(tensor.shape) for part, tensor in zip(parts, tensors))
 
 
-def _take_tensors(tensors: Sequence[treadle.Tensor], size_limit: int) -> Any:
+def _take_tensors(tensors: Sequence[Tensor], size_limit: int) -> Any:
     """Lists of tensors of one type, each of at most `size_limit` bytes where more than one tensor
     is in it."""
     groups: dict = {}
     for tensor in tensors:
-        group: List[treadle.Tensor] = groups.setdefault(tensor.type(), [])
+        group: List[Tensor] = groups.setdefault(tensor.type(), [])
         size = sum(each.numel() * each.element_size() for each in group)
         if group and size + tensor.numel() * tensor.element_size() > size_limit:
             yield groups.pop(tensor.type())
@@ -78,8 +77,8 @@ def _take_tensors(tensors: Sequence[treadle.Tensor], size_limit: int) -> Any:
 
 
 def _reorder_tensors_as(
-    tensors: Sequence[treadle.Tensor], ordered_tensors: Sequence[treadle.Tensor]
-) -> Tuple[treadle.Tensor, ...]:
+    tensors: Sequence[Tensor], ordered_tensors: Sequence[Tensor]
+) -> Tuple[Tensor, ...]:
     """Tensors that came grouped by type, in the order of `ordered_tensors`, which have the
     types."""
     by_type: dict = {}
@@ -89,16 +88,18 @@ def _reorder_tensors_as(
     return tuple(next(iterators[tensor.type()]) for tensor in ordered_tensors)
 
 
-def _element_size(dtype: treadle.dtype) -> int:
+def _element_size(dtype: _C.dtype) -> int:
     """Bytes of an element."""
-    if not isinstance(dtype, treadle.dtype):
+    if not isinstance(dtype, _C.dtype):
         raise RuntimeError(f"_element_size: expected a dtype, got {type(dtype).__name__}")
     return dtype.itemsize
 
 
 def _get_available_device_type() -> Optional[str]:
     """The type of device, beside the CPU, that is there: "cuda", for example; None for none."""
-    found = treadle.accelerator.current_accelerator(check_available=True)
+    from treadle import accelerator
+
+    found = accelerator.current_accelerator(check_available=True)
     return None if found is None else found.type
 
 
@@ -114,9 +115,11 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     The current device's where none is given and `optional` is True; -1 for the CPU where it is
     allowed. ValueError for another.
     """
+    from treadle import accelerator
+
     if isinstance(device, str):
-        device = treadle.device(device)
-    if isinstance(device, treadle.device):
+        device = _C.device(device)
+    if isinstance(device, _C.device):
         if device.type == "cpu" and not allow_cpu:
             raise ValueError("_get_device_index: expected a device that is not the CPU, got cpu")
         if device.type == "cpu":
@@ -127,7 +130,7 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     if isinstance(index, int):
         return index
     if index is None and optional:
-        return treadle.accelerator.current_device_index()
+        return accelerator.current_device_index()
     raise ValueError(f"_get_device_index: expected a device with an index, got {device!r}")
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from treadle import _C
-from treadle import Tensor as Tensor
+from treadle._C import Tensor as Tensor
 
 __all__ = sorted(name[len("fft_") :] for name in dir(_C._fft) if name.startswith("fft_"))
 

@@ -151,11 +151,11 @@ def histogramdd(
     their number, a number for each dimension, or the edges for each."""
     if isinstance(bins, int):
         bins = [bins] * input.shape[-1] if input.dim() else [bins]
-    from treadle._ops import ops  # the operators that have no name of their own in Python
-
+    # The operators that have no name of their own in Python.
+    aten = _names.package().ops.aten
     if not all(isinstance(b, Tensor) for b in bins):
-        bins = ops.aten._histogramdd_edges(input, list(bins), range=range)
-    hist = ops.aten._histogramdd_hist(input, list(bins), weight=weight, density=density)
+        bins = aten._histogramdd_edges(input, list(bins), range=range)
+    hist = aten._histogramdd_hist(input, list(bins), weight=weight, density=density)
     return _HistogramDD(hist, tuple(bins))
 
 

@@ -25,8 +25,9 @@ import inspect
 import types
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
-import treadle
 from treadle import _C, _names
+from treadle._functions.variadic import broadcast_shapes
+from treadle.functional import is_storage, is_tensor, typename
 
 Tensor = _C.Tensor
 
@@ -147,7 +148,7 @@ def _is_function(value: Any) -> bool:
 
 
 def _namespace(name: str) -> Any:
-    module = treadle
+    module = _names.package()
     for part in filter(None, name.split(".")):
         module = getattr(module, part)
     return module
@@ -192,10 +193,11 @@ def get_overridable_functions() -> Dict[Any, List[Callable]]:
 def get_ignored_functions() -> Set[Callable]:
     """Functions of the namespaces that are about other things than tensors, and call no
     overrides."""
-    ignored = {treadle.is_tensor, treadle.is_storage, treadle.typename, treadle.broadcast_shapes}
+    ignored = {is_tensor, is_storage, typename, broadcast_shapes}
     settings = ("set_", "get_", "is_autocast", "autocast_", "is_anomaly", "is_grad", "is_inference")
-    for name in dir(treadle):
-        value = getattr(treadle, name)
+    package = _names.package()
+    for name in dir(package):
+        value = getattr(package, name)
         if isinstance(value, types.FunctionType) or name.startswith(settings):
             ignored.add(value)
     return {f for f in ignored if callable(f)}

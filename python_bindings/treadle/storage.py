@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
 
-import treadle
 from treadle import _C, _names
 from treadle._tensor.storage_types import STORAGE_NAMES, UNTYPED_NAME
 from treadle._tensor.untyped_storage import NUMBER_TYPES, not_available
@@ -71,7 +70,7 @@ class TypedStorage:
                     f"{type(wrap_storage).__name__}"
                 )
             self._untyped_storage = wrap_storage
-        self.dtype: _C.dtype = treadle.get_default_dtype() if dtype is None else dtype
+        self.dtype: _C.dtype = _C.get_default_dtype() if dtype is None else dtype
         if wrap_storage is None:
             self._untyped_storage = _made_of(args[0] if args else 0, self.dtype, device)
 
@@ -292,7 +291,7 @@ class TypedStorage:
     def from_buffer(cls, *args: Any, **kwargs: Any) -> "TypedStorage":
         """As UntypedStorage.from_buffer(); a class with a dtype has its own."""
         own = getattr(cls, "_own", None)
-        dtype = kwargs.pop("dtype", own) or treadle.get_default_dtype()
+        dtype = kwargs.pop("dtype", own) or _C.get_default_dtype()
         untyped = UntypedStorage.from_buffer(*args, dtype=dtype, **kwargs)
         return TypedStorage(wrap_storage=untyped, dtype=dtype)
 
@@ -360,7 +359,7 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
 
 
 def _as(cls: Any, untyped: UntypedStorage) -> TypedStorage:
-    return TypedStorage(wrap_storage=untyped, dtype=getattr(cls, "_own", treadle.float32))
+    return TypedStorage(wrap_storage=untyped, dtype=getattr(cls, "_own", _C.float32))
 
 
 def _make(name: str, dtype: _C.dtype) -> Any:
@@ -375,7 +374,7 @@ globals().update({name: _make(name, dtype) for name, dtype in _DTYPES.items()})
 def __getattr__(name: str) -> Any:
     if name != "Storage":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals()[_NAMES[treadle.get_default_dtype()]]  # that of the default dtype
+    return globals()[_NAMES[_C.get_default_dtype()]]  # that of the default dtype
 
 
 def _dtype_of(kind: Any) -> _C.dtype:
@@ -393,7 +392,7 @@ def type_of_untyped(storage: UntypedStorage, dtype: Any) -> Any:
     """UntypedStorage.type()."""
     if dtype is None:
         return "torch.storage.UntypedStorage"
-    return TypedStorage(wrap_storage=storage, dtype=treadle.uint8)._to_dtype(_dtype_of(dtype))
+    return TypedStorage(wrap_storage=storage, dtype=_C.uint8)._to_dtype(_dtype_of(dtype))
 
 
 def from_file(
@@ -415,11 +414,11 @@ def from_file(
     """
     if device is not None and _C.device(device).type != "cpu":
         raise RuntimeError(f"from_file: expected the device cpu, got {device}")
-    if layout not in (None, treadle.strided):
+    if layout not in (None, _C.strided):
         raise RuntimeError(f"from_file: expected the layout strided, got {layout}")
     if pin_memory:
         raise RuntimeError("from_file: expected pin_memory=False, as the memory is a file's")
-    kind = treadle.get_default_dtype() if dtype is None else dtype
+    kind = _C.get_default_dtype() if dtype is None else dtype
     nbytes = (size or 0) * kind.itemsize
     untyped = UntypedStorage.from_file(filename, bool(shared), nbytes)
     return untyped._as_tensor(kind).requires_grad_(requires_grad)

@@ -10,7 +10,7 @@ They compute on the CPU. What has no version for a device is done by torchaudio'
 
 from __future__ import annotations
 
-import treadle
+from treadle import library
 from treadle._audio import alignment, loops, transducer
 from treadle.library import Library
 
@@ -33,6 +33,6 @@ _ABOUT = {
 _library = Library("torchaudio", "FRAGMENT")
 _about = Library("_torchaudio", "FRAGMENT")
 for _schema, _function in _OPERATORS.items():
-    treadle.library.define(_library, _schema)(_function)
+    library.define(_library, _schema)(_function)
 for _schema, _function in _ABOUT.items():
-    treadle.library.define(_about, _schema)(_function)
+    library.define(_about, _schema)(_function)

@@ -8,8 +8,8 @@ from typing import Tuple
 
 import numpy as np
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 
 def forced_align(
@@ -57,4 +57,4 @@ def forced_align(
     for t in range(frames - 1, -1, -1):
         path[t] = states[state]
         state -= steps[t, state]
-    return treadle.from_numpy(path)[None].to(targets.dtype), log_probs
+    return _C.from_numpy(path)[None].to(targets.dtype), log_probs

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from treadle import Tensor
+from treadle._C import Tensor
 
 
 def recursive_filter(signal: Tensor, coefficients: Tensor, output: Tensor) -> Tensor:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Tuple
 
-import treadle
-from treadle import Tensor
+from treadle import _C, autograd
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import enable_grad
 
 
 def _loss(scores: Tensor, targets: Tensor, blank: int) -> Tensor:
@@ -18,9 +19,9 @@ def _loss(scores: Tensor, targets: Tensor, blank: int) -> Tensor:
     step = scores[:, :-1].gather(-1, targets[None, :, None].expand(frames, -1, 1))[..., 0]
     # Within a frame, place u is reached from each place before it by the steps between them.
     zero = scores.new_zeros(1)
-    row = treadle.cat([zero, step[0].cumsum(0)])
+    row = _C.cat([zero, step[0].cumsum(0)])
     for t in range(1, frames):
-        reached, ways = treadle.cat([zero, step[t].cumsum(0)]), row + stay[t - 1]
+        reached, ways = _C.cat([zero, step[t].cumsum(0)]), row + stay[t - 1]
         row = reached + (ways - reached).logcumsumexp(0)
     return -(row[places - 1] + stay[frames - 1, places - 1])
 
@@ -41,16 +42,16 @@ def loss_and_gradient(
             "rnnt_loss_forward: expected logits (batch, frames, labels + 1, kinds) and targets "
             f"(batch, labels), got {tuple(logits.shape)} and {tuple(targets.shape)}"
         )
-    with treadle.enable_grad():
+    with enable_grad():
         given = logits.detach().requires_grad_()
         scores = given.log_softmax(-1) if fused_log_softmax else given
-        losses = treadle.stack([
-            _loss(scores[i, :frames, : length + 1].to(treadle.float32), row[:length].long(), blank)
+        losses = _C.stack([
+            _loss(scores[i, :frames, : length + 1].to(_C.float32), row[:length].long(), blank)
             for i, (frames, length, row) in enumerate(
                 zip(logit_lengths.tolist(), target_lengths.tolist(), targets)
             )
         ])  # fmt: skip
-        (gradient,) = treadle.autograd.grad(losses.sum(), given)
+        (gradient,) = autograd.grad(losses.sum(), given)
     if clamp > 0:
         gradient = gradient.clamp(-clamp, clamp)
     return losses.detach().to(logits.dtype), gradient

@@ -13,25 +13,23 @@ A name that the package has already keeps its meaning: of a device called "sum" 
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict
+from typing import Any, Callable
 
-import treadle
 from treadle import _C, _names
-from treadle._device import absent
+from treadle._device import registry
 from treadle._device.module import DeviceModule
-
-_modules: Dict[str, DeviceModule] = {}
 
 
 def install(name: str) -> None:
     """Make a device that was just registered known to the package."""
-    module = _modules[name] = _module_type(name)(name)
+    package = _names.package()
+    module = registry.modules[name] = _module_type(name)(name)
     # A module that only says that there is no such device gives way.
-    if name in absent.ABSENT or not hasattr(treadle, name):
+    if name in registry.ABSENT or not hasattr(package, name):
         _publish(module)
-        setattr(treadle, name, module)
+        setattr(package, name, module)
     elif name == "cuda":
-        _fill(treadle.cuda, module)
+        _fill(package.cuda, module)
     _add(_C.Tensor, name, _to_device(name))
     _add(_C.Tensor, f"is_{name}", property(lambda self: self.device.type == name))
     layers = sys.modules.get("treadle.nn.modules.module")
@@ -48,11 +46,6 @@ def _module_type(name: str) -> Any:
     from treadle.cuda._device import CudaModule
 
     return CudaModule
-
-
-def module_of(name: str) -> DeviceModule:
-    """The module of a device from outside; KeyError where there is none of the name."""
-    return _modules[name]
 
 
 def install_on_modules(cls: Any) -> None:
@@ -91,7 +84,7 @@ def _publish(module: DeviceModule) -> None:
     for part in (module, module.amp):
         sys.modules[part.__name__] = part
         alias = "torch" + part.__name__[len("treadle") :]
-        if sys.modules.get("torch") is treadle:
+        if sys.modules.get("torch") is _names.package():
             sys.modules[alias] = part
 
 

@@ -193,9 +193,7 @@ def _amp_name(name: str, attribute: str) -> Any:
     """A name of treadle.amp, for one kind of device."""
     import functools
 
-    from treadle import amp
-
-    base = getattr(amp, attribute)
+    base = getattr(_names.package().amp, attribute)
     if attribute.startswith("custom_"):
         return functools.partial(base, device_type=name)
     made = type(attribute, (base,), {"__init__": functools.partialmethod(base.__init__, name)})

@@ -22,6 +22,7 @@ import weakref
 from typing import Any, Dict, List, Optional, Tuple
 
 from treadle import _C
+from treadle._device import registry
 from treadle._device.index import index_of
 
 
@@ -37,9 +38,7 @@ _known: "weakref.WeakValueDictionary[Tuple[str, int, int], Stream]" = weakref.We
 
 
 def _accelerator(what: str) -> str:
-    from treadle import accelerator
-
-    found = accelerator.current_accelerator()
+    found = registry.current_accelerator()
     if found is None:
         raise RuntimeError(
             f"{what}: expected a device beside the cpu, got none: name one that has a backend"
@@ -313,9 +312,7 @@ def _of(name: str, index: int, number: int) -> Stream:
 
 
 def _type_of(name: str) -> Any:
-    from treadle._device.install import module_of
-
-    return module_of(name).Stream
+    return registry.module_of(name).Stream
 
 
 def current(name: str, index: int) -> Stream:

@@ -13,12 +13,14 @@ from __future__ import annotations
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-import treadle
-from treadle import nn
+from treadle import _C, nn
+from treadle._C import Tensor
 from treadle._dynamo import config
 from treadle._dynamo.exc import BackendCompilerFailed, Unsupported
+from treadle.autograd.grad_mode import no_grad
 from treadle.fx._record import Recorder, current
 from treadle.fx.graph_module import GraphModule, _get_attr
+from treadle.random import get_rng_state, set_rng_state
 from treadle.utils import _pytree as pytree
 
 _all: "weakref.WeakSet[Captured]" = weakref.WeakSet()
@@ -78,7 +80,7 @@ class Captured:
     def _key(self, leaves: List[Any], form: Any) -> Any:
         modes = () if self.root is None else tuple(m.training for m in self.root.modules())
         kinds = tuple(_kind_of(leaf) for leaf in leaves)
-        return repr(form), kinds, modes, treadle.is_grad_enabled()
+        return repr(form), kinds, modes, _C.is_grad_enabled()
 
     def _input(self, source: Any, leaves: List[Any]) -> Any:
         if isinstance(source, int):
@@ -89,13 +91,13 @@ class Captured:
         made = _Program()
         paths = _paths_of(self.root)
 
-        def unknown(recorder: Recorder, tensor: treadle.Tensor) -> Any:
+        def unknown(recorder: Recorder, tensor: Tensor) -> Any:
             source = paths.get(id(tensor), tensor)
             return self._placeholder(recorder, made, source, tensor)
 
         recorder = Recorder(unknown)
         for index, leaf in enumerate(leaves):
-            if isinstance(leaf, treadle.Tensor):
+            if isinstance(leaf, Tensor):
                 recorder.know(leaf, self._placeholder(recorder, made, index, leaf))
         before = _Before([*leaves, *([] if self.root is None else self.root.buffers())])
         with recorder:
@@ -108,7 +110,7 @@ class Captured:
         values, made.form = pytree.tree_flatten(result)
         outputs: List[Any] = []
         for value in values:
-            if isinstance(value, treadle.Tensor):
+            if isinstance(value, Tensor):
                 made.places.append((True, len(outputs)))
                 outputs.append(recorder.argument(value))
             else:
@@ -120,9 +122,7 @@ class Captured:
         made.call = self._ask_backend(module, examples)
         return made, None
 
-    def _placeholder(
-        self, recorder: Recorder, made: _Program, source: Any, tensor: treadle.Tensor
-    ) -> Any:
+    def _placeholder(self, recorder: Recorder, made: _Program, source: Any, tensor: Tensor) -> Any:
         if isinstance(source, int):
             name = f"L_args_{source}_"
         elif isinstance(source, str):
@@ -153,14 +153,14 @@ class _Before:
     """Tensors as they are now, and where the random numbers are."""
 
     def __init__(self, values: List[Any]) -> None:
-        tensors = {id(v): v for v in values if isinstance(v, treadle.Tensor)}
+        tensors = {id(v): v for v in values if isinstance(v, Tensor)}
         self._saved = [(t, t._version, t.detach().clone()) for t in tensors.values()]
-        self._numbers = treadle.get_rng_state()
+        self._numbers = get_rng_state()
 
     def restore(self) -> None:
         """Put back what was changed since."""
-        treadle.set_rng_state(self._numbers)
-        with treadle.no_grad():
+        set_rng_state(self._numbers)
+        with no_grad():
             for tensor, version, values in self._saved:
                 if tensor._version != version:
                     tensor.detach().copy_(values)
@@ -174,7 +174,7 @@ def _paths_of(root: Optional[nn.Module]) -> Dict[int, str]:
 
 def _kind_of(value: Any) -> Any:
     """What of an argument a graph depends on."""
-    if isinstance(value, treadle.Tensor):
+    if isinstance(value, Tensor):
         return (
             type(value),
             tuple(value.shape),

@@ -13,9 +13,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import treadle
-from treadle import Tensor
-from treadle._extension.compiler_switches import (
+from treadle import _names
+from treadle._as_written.torchscript import (
     _jit_can_fuse_on_cpu,
     _jit_can_fuse_on_gpu,
     _jit_override_can_fuse_on_cpu,
@@ -25,10 +24,14 @@ from treadle._extension.compiler_switches import (
     _jit_set_texpr_fuser_enabled,
     _jit_texpr_fuser_enabled,
 )
+from treadle._C import Tensor
 from treadle._extension.keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 
 # Of TorchScript, which few programs ask for: the package has them too.
-_OF_SCRIPT = [name for name, m in treadle._LAZY.items() if m.startswith("treadle.jit._")]
+_OF_SCRIPT = [
+    "ErrorReport",
+    *(name for name, m in _names.package()._LAZY.items() if m.startswith("treadle.jit._")),
+]
 
 __all__ = [
     *_OF_SCRIPT,
@@ -58,7 +61,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _OF_SCRIPT:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(treadle, name)
+    return getattr(_names.package(), name)
 
 
 ExcludeDispatchKeyGuard = _ExcludeDispatchKeyGuard
@@ -73,7 +76,8 @@ def _are_functorch_transforms_active() -> bool:
 
 def _get_accelerator(check: Any = None) -> Any:
     """The device beside the CPU; the CPU where there is none."""
-    from treadle import accelerator, device
+    from treadle import accelerator
+    from treadle._C import device
 
     return accelerator.current_accelerator() or device("cpu")
 
@@ -90,7 +94,9 @@ def _log_api_usage_metadata(event: str, metadata_map: Any) -> None:
 
 def _get_cudnn_enabled() -> bool:
     """Whether recurrent layers on CUDA devices may go by cuDNN: backends.cudnn.enabled."""
-    return treadle.backends.cudnn.enabled
+    from treadle import backends
+
+    return backends.cudnn.enabled
 
 
 def _is_tracing() -> bool:

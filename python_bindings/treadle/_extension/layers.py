@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-import treadle
+from treadle import _C
 from treadle.nn.modules import module
 
 __all__ = ["_parse_to"]
@@ -14,9 +14,9 @@ __all__ = ["_parse_to"]
 
 def _parse_to(
     *args: Any, **kwargs: Any
-) -> Tuple[Optional[treadle.device], Optional[treadle.dtype], bool, Any]:
+) -> Tuple[Optional[_C.device], Optional[_C.dtype], bool, Any]:
     """The device, dtype, non_blocking and memory format meant by the arguments of `Module.to`; None
     where one is not given. TypeError for other arguments."""
     device, dtype, non_blocking, memory_format = module._parse_to(*args, **kwargs)
-    place = None if device is None else treadle.device(device)
+    place = None if device is None else _C.device(device)
     return place, dtype, non_blocking, memory_format

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, Optional, Tuple
 
-import treadle
-from treadle import Tensor, _names
+from treadle import _C, _names, autograd, linalg
+from treadle._C import Tensor
 from treadle._functions.overridable import make_overridable
+from treadle.autograd.grad_mode import no_grad
 
 
 def _removed(name: str, instead: str) -> Any:
@@ -58,12 +59,12 @@ def is_distributed(input: Tensor) -> bool:
 
 def frobenius_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The root of the sum of squares, over all dimensions or over `dim`."""
-    return treadle.linalg.vector_norm(input, 2, dim=dim or None, keepdim=keepdim)
+    return linalg.vector_norm(input, 2, dim=dim or None, keepdim=keepdim)
 
 
 def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The sum of the singular values of a matrix, or of those in two dimensions."""
-    return treadle.linalg.matrix_norm(input, "nuc", dim=dim or (-2, -1), keepdim=keepdim)
+    return linalg.matrix_norm(input, "nuc", dim=dim or (-2, -1), keepdim=keepdim)
 
 
 def native_norm(
@@ -71,22 +72,20 @@ def native_norm(
 ) -> Tensor:
     """The p-norm over all dimensions or over `dim`."""
     dims = None if dim is None or dim == [] or dim == () else dim
-    return treadle.linalg.vector_norm(
-        input, 2 if p is None else p, dim=dims, keepdim=keepdim, dtype=dtype
-    )
+    return linalg.vector_norm(input, 2 if p is None else p, dim=dims, keepdim=keepdim, dtype=dtype)
 
 
 def native_dropout(input: Tensor, p: float, train: Optional[bool]) -> Tuple[Tensor, Tensor]:
     """What dropout gives, and the mask of what stayed. Everything stays where `train` is False."""
     if train is False:
-        return input.clone(), treadle.ones_like(input, dtype=treadle.bool)
-    mask = treadle.rand_like(input) >= p
+        return input.clone(), _C.ones_like(input, dtype=_C.bool)
+    mask = _C.rand_like(input) >= p
     return input * mask * (1 / (1 - p) if p < 1 else 0.0), mask
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """channel_shuffle()."""
-    return treadle.channel_shuffle(input, groups)
+    return _C.channel_shuffle(input, groups)
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
@@ -96,7 +95,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
             "conv_tbc: expected an input and a weight of three dimensions and a bias of one, got "
             f"{tuple(input.shape)}, {tuple(weight.shape)} and {tuple(bias.shape)}"
         )
-    result = treadle.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    result = _C.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return result.permute(2, 0, 1)
 
 
@@ -104,20 +103,20 @@ def embedding_renorm_(
     input: Tensor, indices: Tensor, max_norm: float, norm_type: float = 2.0
 ) -> Tensor:
     """Scale the rows that `indices` names down to a norm of `max_norm`, in place."""
-    with treadle.no_grad():
+    with no_grad():
         rows = indices.flatten().unique().long()
-        norms = treadle.linalg.vector_norm(input[rows], norm_type, dim=1)
+        norms = linalg.vector_norm(input[rows], norm_type, dim=1)
         scale = (max_norm / (norms + 1e-7)).where(norms > max_norm, 1.0)
         input[rows] = input[rows] * scale[:, None]
     return input
 
 
-class _FakeQuantize(treadle.autograd.Function):
+class _FakeQuantize(autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, scale: Tensor, zero_point: Tensor, low: int, high: int
     ) -> Tensor:
-        steps = treadle.round(x / scale) + zero_point
+        steps = _C.round(x / scale) + zero_point
         ctx.save_for_backward((steps >= low) & (steps <= high))
         return ((steps.clamp(low, high) - zero_point) * scale).to(x.dtype)
 
@@ -138,7 +137,7 @@ def fake_quantize_per_tensor_affine(
     """The nearest of the numbers (q - zero_point) * scale, q from quant_min to quant_max. The
     gradient is that of the identity, and zero beyond the ends."""
     _check_levels("fake_quantize_per_tensor_affine", quant_min, quant_max)
-    scale, zero_point = (treadle.as_tensor(v, device=input.device) for v in (scale, zero_point))
+    scale, zero_point = (_C.as_tensor(v, device=input.device) for v in (scale, zero_point))
     return _FakeQuantize.apply(input, scale.to(input.dtype), zero_point, quant_min, quant_max)
 
 
@@ -170,19 +169,21 @@ def values_copy(input: Tensor) -> Tensor:
 
 def smm(input: Tensor, mat: Tensor) -> Tensor:
     """A sparse matrix times a strided one, as a sparse matrix."""
-    return treadle.sparse.mm(input, mat).to_sparse()
+    return _names.package().sparse.mm(input, mat).to_sparse()
 
 
 def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """A sparse matrix times a strided one, as a sparse matrix of whole rows."""
+    sparse = _names.package().sparse
     rows = mat1.coalesce().indices()[0].unique()
-    product = treadle.sparse.mm(mat1, mat2)
-    return treadle.sparse_coo_tensor(rows[None], product[rows], product.shape)
+    product = sparse.mm(mat1, mat2)
+    return sparse.sparse_coo_tensor(rows[None], product[rows], product.shape)
 
 
 def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2) of sparse `input` and `mat1`, as a sparse matrix."""
-    return (input.to_dense() * beta + treadle.sparse.mm(mat1, mat2) * alpha).to_sparse()
+    sparse = _names.package().sparse
+    return (input.to_dense() * beta + sparse.mm(mat1, mat2) * alpha).to_sparse()
 
 
 def lobpcg(
@@ -215,15 +216,15 @@ def lobpcg(
     matrix = A.to_dense() if A.is_sparse else A
     factor = None
     if B is not None:
-        factor = treadle.linalg.cholesky(B.to_dense() if B.is_sparse else B)
-        half = treadle.linalg.solve_triangular(factor, matrix, upper=False)
-        matrix = treadle.linalg.solve_triangular(factor, half.mT, upper=False).mT
-    values, vectors = treadle.linalg.eigh(matrix)
+        factor = linalg.cholesky(B.to_dense() if B.is_sparse else B)
+        half = linalg.solve_triangular(factor, matrix, upper=False)
+        matrix = linalg.solve_triangular(factor, half.mT, upper=False).mT
+    values, vectors = linalg.eigh(matrix)
     if largest is None or largest:
         values, vectors = values.flip(-1), vectors.flip(-1)
     values, vectors = values[..., :k], vectors[..., :k]
     if factor is not None:
-        vectors = treadle.linalg.solve_triangular(factor.mT, vectors, upper=True)
+        vectors = linalg.solve_triangular(factor.mT, vectors, upper=True)
     return values, vectors
 
 
@@ -237,34 +238,34 @@ make_overridable(
 )
 
 
-_segment_reduce = treadle.segment_reduce
+_segment_reduce = _C.segment_reduce
 
 
 def _shape_as_tensor(self: Tensor) -> Tensor:
     """The sizes, as a tensor of int64."""
-    return treadle.tensor(tuple(self.shape), dtype=treadle.int64)
+    return _C.tensor(tuple(self.shape), dtype=_C.int64)
 
 
 def _convert_indices_from_coo_to_csr(
     self: Tensor, size: int, *, out_int32: bool = False, out: Optional[Tensor] = None
 ) -> Tensor:
     """Where each of `size` rows begins among sorted row numbers, and the end: size + 1 numbers."""
-    ends = treadle.arange(size + 1, device=self.device, dtype=self.dtype)
-    return treadle.searchsorted(self, ends, out_int32=out_int32, out=out)
+    ends = _C.arange(size + 1, device=self.device, dtype=self.dtype)
+    return _C.searchsorted(self, ends, out_int32=out_int32, out=out)
 
 
 def _convert_indices_from_csr_to_coo(
     crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
 ) -> Tensor:
     """The row and the column of each element, [2, n], or the column and the row."""
-    dtype = treadle.int32 if out_int32 else treadle.int64
-    rows = treadle.arange(crow_indices.shape[-1] - 1, device=crow_indices.device)
+    dtype = _C.int32 if out_int32 else _C.int64
+    rows = _C.arange(crow_indices.shape[-1] - 1, device=crow_indices.device)
     rows = rows.repeat_interleave(crow_indices.diff())
     pair = [col_indices, rows] if transpose else [rows, col_indices]
-    return treadle.stack([part.to(dtype) for part in pair])
+    return _C.stack([part.to(dtype) for part in pair])
 
 
-def _cast_to(name: str, dtype: treadle.dtype) -> Any:
+def _cast_to(name: str, dtype: _C.dtype) -> Any:
     def cast(self: Tensor, non_blocking: bool = False) -> Tensor:
         return self.to(dtype, non_blocking=non_blocking)
 
@@ -273,11 +274,11 @@ def _cast_to(name: str, dtype: treadle.dtype) -> Any:
     return cast
 
 
-_cast_Byte = _cast_to("_cast_Byte", treadle.uint8)  # noqa: N816
-_cast_Char = _cast_to("_cast_Char", treadle.int8)  # noqa: N816
-_cast_Double = _cast_to("_cast_Double", treadle.float64)  # noqa: N816
-_cast_Float = _cast_to("_cast_Float", treadle.float32)  # noqa: N816
-_cast_Half = _cast_to("_cast_Half", treadle.float16)  # noqa: N816
-_cast_Int = _cast_to("_cast_Int", treadle.int32)  # noqa: N816
-_cast_Long = _cast_to("_cast_Long", treadle.int64)  # noqa: N816
-_cast_Short = _cast_to("_cast_Short", treadle.int16)  # noqa: N816
+_cast_Byte = _cast_to("_cast_Byte", _C.uint8)  # noqa: N816
+_cast_Char = _cast_to("_cast_Char", _C.int8)  # noqa: N816
+_cast_Double = _cast_to("_cast_Double", _C.float64)  # noqa: N816
+_cast_Float = _cast_to("_cast_Float", _C.float32)  # noqa: N816
+_cast_Half = _cast_to("_cast_Half", _C.float16)  # noqa: N816
+_cast_Int = _cast_to("_cast_Int", _C.int32)  # noqa: N816
+_cast_Long = _cast_to("_cast_Long", _C.int64)  # noqa: N816
+_cast_Short = _cast_to("_cast_Short", _C.int16)  # noqa: N816

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Optional
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 
 def _check_matrix(name: str, matrix: Tensor) -> None:
@@ -32,7 +32,7 @@ def _scaled_mm(
     scale_b: Tensor,
     bias: Optional[Tensor] = None,
     scale_result: Optional[Tensor] = None,
-    out_dtype: Optional[treadle.dtype] = None,
+    out_dtype: Optional[_C.dtype] = None,
     use_fast_accum: bool = False,
     *,
     out: Optional[Tensor] = None,
@@ -47,7 +47,7 @@ def _scaled_mm(
     _check_matrix("mat2", mat2)
     rows, columns = input.shape[0], mat2.shape[1]
     for name, scale, whole in (("scale_a", scale_a, (rows, 1)), ("scale_b", scale_b, (1, columns))):
-        if scale.dtype != treadle.float32 or (scale.numel() != 1 and tuple(scale.shape) != whole):
+        if scale.dtype != _C.float32 or (scale.numel() != 1 and tuple(scale.shape) != whole):
             raise ValueError(
                 f"_scaled_mm: expected {name} of one number or of shape {whole}, in float32, got "
                 f"shape {tuple(scale.shape)} in {scale.dtype}"
@@ -57,9 +57,9 @@ def _scaled_mm(
             "_scaled_mm: expected scale_result = None, got a tensor; divide by it afterwards"
         )
     factors = (scale_a.reshape(1, 1) if scale_a.numel() == 1 else scale_a) * scale_b
-    product = treadle.mm(input.to(treadle.float32), mat2.to(treadle.float32)) * factors
+    product = _C.mm(input.to(_C.float32), mat2.to(_C.float32)) * factors
     if bias is not None:
-        product = product + bias.to(treadle.float32)
+        product = product + bias.to(_C.float32)
     if out is None:
         return product.to(input.dtype if out_dtype is None else out_dtype)
     if out_dtype is not None and out_dtype != out.dtype:
@@ -74,8 +74,8 @@ def _int_mm(self: Tensor, mat2: Tensor, *, out: Optional[Tensor] = None) -> Tens
 
     self: [m, k] of int8 or uint8, mat2: [k, n] of int8. RuntimeError for other dtypes and shapes.
     """
-    dtypes = (treadle.int8, treadle.uint8)
-    if self.dtype not in dtypes or mat2.dtype != treadle.int8:
+    dtypes = (_C.int8, _C.uint8)
+    if self.dtype not in dtypes or mat2.dtype != _C.int8:
         raise RuntimeError(
             "_int_mm: expected self of int8 or uint8 and mat2 of int8, got "
             f"{self.dtype} and {mat2.dtype}"
@@ -85,4 +85,4 @@ def _int_mm(self: Tensor, mat2: Tensor, *, out: Optional[Tensor] = None) -> Tens
             "_int_mm: expected matrices of shapes (m, k) and (k, n), got "
             f"{tuple(self.shape)} and {tuple(mat2.shape)}"
         )
-    return treadle.mm(self.to(treadle.int32), mat2.to(treadle.int32), out=out)
+    return _C.mm(self.to(_C.int32), mat2.to(_C.int32), out=out)

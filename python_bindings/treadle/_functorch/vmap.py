@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable
 
-from treadle import Tensor as Tensor
 from treadle import _names
+from treadle._C import Tensor as Tensor
 from treadle.func import vmap as vmap
 from treadle.utils._pytree import _broadcast_to_and_flatten as _broadcast_to_and_flatten
 from treadle.utils._pytree import tree_flatten as tree_flatten

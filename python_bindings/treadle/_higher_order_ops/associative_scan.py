@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any, Callable, List
 
-import treadle
 from treadle import _C
 from treadle.utils._pytree import tree_flatten, tree_leaves
 
@@ -36,6 +35,8 @@ def associative_scan(
     ValueError for no tensors, sizes that differ, and another mode; TypeError for what is no
     function; IndexError for a dimension that is not there.
     """
+    from treadle.func import vmap
+
     if not callable(combine_fn):
         raise TypeError(
             "associative_scan: expected combine_fn to be a function, Combine_fn must be a "
@@ -56,7 +57,7 @@ def associative_scan(
             f"associative_scan: expected one size along dimension {dim}, got {sorted(sizes)}"
         )
 
-    many = treadle.vmap(combine_fn) if combine_mode == "generic" else combine_fn
+    many = vmap(combine_fn) if combine_mode == "generic" else combine_fn
 
     def combine(a: List[Tensor], b: List[Tensor]) -> List[Tensor]:
         result = tree_leaves(many(spec.unflatten(a), spec.unflatten(b)))
@@ -88,11 +89,11 @@ def _scan(
     before = [x[: (size - 1) // 2] for x in odd]
     later = combine(before, [x[2::2] for x in leaves]) if size > 2 else before
     return [
-        _alternating(treadle.cat([x[:1], more]) if size > 2 else x[:1], second)
+        _alternating(_C.cat([x[:1], more]) if size > 2 else x[:1], second)
         for x, more, second in zip(leaves, later, odd)
     ]
 
 
 def _alternating(even: Tensor, odd: Tensor) -> Tensor:
-    both = treadle.stack([even[: odd.shape[0]], odd], dim=1).flatten(0, 1)
-    return both if even.shape[0] == odd.shape[0] else treadle.cat([both, even[-1:]])
+    both = _C.stack([even[: odd.shape[0]], odd], dim=1).flatten(0, 1)
+    return both if even.shape[0] == odd.shape[0] else _C.cat([both, even[-1:]])

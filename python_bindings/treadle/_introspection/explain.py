@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, TextIO, Tuple, Union
 
 from treadle import _C
-from treadle.utils import operator_library
 
 Operator = Mapping[str, Any]
 _KIND_TEXTS = {
@@ -85,6 +84,8 @@ def _python_name(operator: Union[str, Callable]) -> str:
     name = getattr(operator, "__name__", None)
     if name is None:
         raise TypeError(f"explain: expected an operator or its name, got {type(operator).__name__}")
+    from treadle.utils import operator_library
+
     library = str(getattr(operator, "__module__", "")).removesuffix("._C")
     return f"{library}::{name}" if library in operator_library.libraries() else name
 
@@ -97,6 +98,8 @@ def _is_method(operator: Union[str, Callable], name: str) -> bool:
 
 def _find(name: str) -> Sequence[Operator]:
     """Entries of a name: "add", "add_", "add.Tensor", "aten::add.Tensor", "my_ops::rotary"."""
+    from treadle.utils import operator_library
+
     namespace, _, plain = name.rpartition("::")
     library = operator_library.libraries().get(namespace)
     operators = (library.model if library else model())["operators"]

@@ -10,22 +10,24 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-import treadle
-from treadle.library import Library
+from treadle import _C
+from treadle._C import Tensor
+from treadle._functions.older import native_dropout
+from treadle._library.registration import Library
 from treadle.profiler import _operators as ranges
 
 
-def _pin_memory(self: treadle.Tensor, device: Any = None) -> treadle.Tensor:
+def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
     return self.pin_memory()
 
 
 def _sparse_addmm(
-    self: treadle.Tensor, mat1: treadle.Tensor, mat2: treadle.Tensor, beta: Any = 1, alpha: Any = 1
-) -> treadle.Tensor:
-    return treadle.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+    self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
+    return _C.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
 
-def _sparse_mm_reduce_impl(self: treadle.Tensor, other: treadle.Tensor, reduce: str) -> Any:
+def _sparse_mm_reduce_impl(self: Tensor, other: Tensor, reduce: str) -> Any:
     raise NotImplementedError(
         f"_sparse_mm_reduce_impl: expected a matrix by rows, got the layout {self.layout}; of the "
         "sparse layouts there is the one by coordinates alone"
@@ -33,9 +35,9 @@ def _sparse_mm_reduce_impl(self: treadle.Tensor, other: treadle.Tensor, reduce: 
 
 
 def _convolution_backward(
-    grad_output: treadle.Tensor,
-    input: treadle.Tensor,
-    weight: treadle.Tensor,
+    grad_output: Tensor,
+    input: Tensor,
+    weight: Tensor,
     bias_sizes: Optional[List[int]],
     stride: List[int],
     padding: List[int],
@@ -44,9 +46,11 @@ def _convolution_backward(
     output_padding: List[int],
     groups: int,
     output_mask: List[bool],
-) -> Tuple[treadle.Tensor, treadle.Tensor, treadle.Tensor]:
+) -> Tuple[Tensor, Tensor, Tensor]:
     """The gradients of convolution() for its input, weight and bias; one that the mask leaves out
     is a tensor without elements."""
+    from treadle._ops import ops
+
     count = grad_output.dim() - 2
     stride, padding, dilation = ((list(v) * count)[:count] for v in (stride, padding, dilation))
     left_out = grad_output.new_empty(0)
@@ -62,12 +66,12 @@ def _convolution_backward(
                     stride, padding, dilation,
                 )
             ]  # fmt: skip
-        grad_input = treadle.convolution(
+        grad_input = _C.convolution(
             grad_output, weight, None, stride, padding, dilation, not transposed, rest, groups
         )
     if output_mask[1]:
         moved, whole = (input, grad_output) if transposed else (grad_output, input)
-        grad_weight = treadle.ops.aten._convolution_grad_weight(
+        grad_weight = ops.aten._convolution_grad_weight(
             moved, whole, weight.shape, stride, padding, dilation, groups
         )
     if output_mask[2]:
@@ -76,18 +80,20 @@ def _convolution_backward(
 
 
 def _attention_backward_on_cpu(
-    grad_out: treadle.Tensor,
-    query: treadle.Tensor,
-    key: treadle.Tensor,
-    value: treadle.Tensor,
-    out: treadle.Tensor,
-    logsumexp: treadle.Tensor,
+    grad_out: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor,
+    logsumexp: Tensor,
     dropout_p: float,
     is_causal: bool,
-    attn_mask: Optional[treadle.Tensor] = None,
+    attn_mask: Optional[Tensor] = None,
     scale: Optional[float] = None,
-) -> Tuple[treadle.Tensor, treadle.Tensor, treadle.Tensor]:
+) -> Tuple[Tensor, Tensor, Tensor]:
     """The gradients of _scaled_dot_product_flash_attention_for_cpu()."""
+    from treadle._ops import ops
+
     if dropout_p:
         raise ValueError(
             "_scaled_dot_product_flash_attention_for_cpu_backward: expected dropout_p = 0, got "
@@ -96,16 +102,14 @@ def _attention_backward_on_cpu(
     if attn_mask is not None:
         attn_mask = attn_mask.expand(*query.shape[:-1], key.shape[-2])
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    return treadle.ops.aten._attention_backward(
+    return ops.aten._attention_backward(
         grad_out, query, key, value, attn_mask, out, logsumexp, 0.0, is_causal, scale, 0
     )
 
 
-def _convolution(
-    input: treadle.Tensor, weight: treadle.Tensor, bias: Any, *geometry: Any
-) -> treadle.Tensor:
+def _convolution(input: Tensor, weight: Tensor, bias: Any, *geometry: Any) -> Tensor:
     # The last four choose a kernel of PyTorch's.
-    return treadle.convolution(input, weight, bias, *geometry[:-4])
+    return _C.convolution(input, weight, bias, *geometry[:-4])
 
 
 _WRITTEN: Dict[str, Tuple[str, Callable[..., Any]]] = {
@@ -115,11 +119,11 @@ _WRITTEN: Dict[str, Tuple[str, Callable[..., Any]]] = {
         "bool cudnn_enabled, bool allow_tf32) -> Tensor",
         _convolution,
     ),
-    "aten::_is_all_true": ("(Tensor self) -> Tensor", treadle.Tensor.all),
-    "aten::_unsafe_view": ("(Tensor self, int[] size) -> Tensor", treadle.Tensor.reshape),
+    "aten::_is_all_true": ("(Tensor self) -> Tensor", Tensor.all),
+    "aten::_unsafe_view": ("(Tensor self, int[] size) -> Tensor", Tensor.reshape),
     "aten::native_dropout": (
         "(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-        lambda input, p, train: treadle.native_dropout(input, p, train),  # type: ignore[misc]
+        lambda input, p, train: native_dropout(input, p, train),  # type: ignore[misc]
     ),
     "aten::_pin_memory": ("(Tensor self, Device? device=None) -> Tensor", _pin_memory),
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": (

@@ -38,6 +38,12 @@ def speak_as(name: str) -> None:
     _extension._speak_as(name)
 
 
+def package() -> Any:
+    """The package itself, for those who look a name up in it when they are called: that of a module
+    above theirs, for example, which may import them."""
+    return sys.modules[PACKAGE]
+
+
 def is_own(module: str) -> bool:
     """Whether a module is of the package, under whichever name."""
     return module.partition(".")[0] in (PACKAGE, _spoken)

@@ -48,7 +48,7 @@ MOVED_MODULES: Dict[str, str] = {
     "_batch_norm_out": "_functions.batch_norm_out",
     "_checks": "_functions.checks",
     "_checkpoint_names": "serialization._safe_globals",
-    "_compile": "_as_written.compile",
+    "_compile": "compiler._compile",
     "_dtypes": "_tensor.type_info",
     "_exception_wrapper": "utils._exception_wrapper",
     "_explain": "_introspection.explain",

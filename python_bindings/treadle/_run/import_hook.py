@@ -19,8 +19,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import FunctionType, ModuleType
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
-import treadle
-from treadle import _names
+from treadle import _C, _names
 from treadle._names import pytorch_paths
 
 ALIAS = "torch"
@@ -72,7 +71,7 @@ class _Elsewhere(Loader):
 
 
 # The kinds of objects that say a module.
-_SAY_A_MODULE = (type, FunctionType, treadle._C._OverridableFunction)
+_SAY_A_MODULE = (type, FunctionType, _C._OverridableFunction)
 # The renamed objects, each with the attribute that says a name and its old value.
 _original: List[Tuple[Any, str, str]] = []
 
@@ -164,7 +163,8 @@ def install() -> None:
     """
     if _finder in sys.meta_path:
         return
-    if sys.modules.get(ALIAS, treadle) is not treadle:
+    package = _names.package()
+    if sys.modules.get(ALIAS, package) is not package:
         raise RuntimeError("install: expected that torch is not imported yet, but it is")
     sys.meta_path.insert(0, _finder)
     if FOLDER not in sys.path:
@@ -173,9 +173,9 @@ def install() -> None:
         if _is_below(name, _names.PACKAGE) and isinstance(module, ModuleType):
             _adopt(module)
     _names.speak_as(ALIAS)
-    treadle.__version__ = importlib.import_module("treadle.version").__version__
+    package.__version__ = importlib.import_module("treadle.version").__version__
     # torch.torch is torch, as some programs write it.
-    setattr(treadle, ALIAS, treadle)
+    setattr(package, ALIAS, package)
 
 
 def uninstall() -> None:
@@ -190,5 +190,6 @@ def uninstall() -> None:
     while _original:
         thing, name, value = _original.pop()
         setattr(thing, name, value)
-    treadle.__version__ = importlib.import_module("treadle._version").__version__
-    delattr(treadle, ALIAS)
+    package = _names.package()
+    package.__version__ = importlib.import_module("treadle._version").__version__
+    delattr(package, ALIAS)

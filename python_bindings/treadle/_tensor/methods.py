@@ -10,10 +10,8 @@ import math
 import warnings
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
-import treadle
-from treadle import _C
+from treadle import _C, _names
 from treadle._C import Tensor
-from treadle._device import absent
 from treadle._names import in_words_of_the_program
 from treadle._tensor import legacy_types, untyped_storage
 
@@ -135,9 +133,11 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     device's backend has no such memory, or where it lies in it already. `device` is the kind of
     device, that of the only backend if it is None. RuntimeError where there is no such device, and
     for a tensor that is not on the CPU."""
+    from treadle._device import registry
+
     if self.device.type != "cpu":
         raise RuntimeError(f"pin_memory: expected a tensor on the cpu, got one on {self.device}")
-    name = absent.only_backend() if device is None else _C.device(device).type
+    name = registry.only_backend() if device is None else _C.device(device).type
     if name not in _C._backends():
         raise RuntimeError(
             f"pin_memory: expected a device that copies from the memory of the CPU, got "
@@ -344,7 +344,7 @@ _OF_PACKAGE = "eig is_distributed lstsq smm solve sspaddmm"
 
 def _of_package(name: str) -> Callable[..., Any]:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        return getattr(treadle, name)(self, *args, **kwargs)
+        return getattr(_names.package(), name)(self, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"{name}() of this tensor."
@@ -353,7 +353,7 @@ def _of_package(name: str) -> Callable[..., Any]:
 
 def polygamma_(self: Tensor, n: int) -> Tensor:
     """polygamma(), in place."""
-    return self.copy_(treadle.polygamma(n, self))
+    return self.copy_(_C.polygamma(n, self))
 
 
 def __rdiv__(self: Tensor, other: Any) -> Tensor:
@@ -381,7 +381,7 @@ def mtia(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor
 
 def dequantize(self: Tensor) -> Tensor:
     """The numbers in float32, which those of a tensor that is not quantized are already."""
-    return self.to(treadle.float32)
+    return self.to(_C.float32)
 
 
 def reinforce(self: Tensor, reward: Any) -> Tensor:

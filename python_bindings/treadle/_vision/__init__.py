@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict
 
-import treadle
+from treadle import library
 from treadle._vision import boxes, deformable, regions
 from treadle.library import Library
 
@@ -58,6 +58,6 @@ _WITHOUT_KERNEL = (
 
 _library = Library("torchvision", "FRAGMENT")
 for _schema, _function in _OPERATORS.items():
-    treadle.library.define(_library, _schema)(_function)
+    library.define(_library, _schema)(_function)
 for _schema in _WITHOUT_KERNEL:
     _library.define(_schema)

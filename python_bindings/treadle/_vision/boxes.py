@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
-import treadle
-from treadle import Tensor
+import math
+
+from treadle import _C
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 # How many of the best boxes are compared with all others at a time.
 _BLOCK = 64
@@ -23,8 +26,8 @@ def _check_boxes(what: str, dets: Tensor, scores: Tensor) -> None:
 
 def _overlaps(first: Tensor, second: Tensor) -> Tensor:
     """Intersection over union, of shape (len(first), len(second))."""
-    corner = treadle.maximum(first[:, None, :2], second[:, :2])
-    sides = (treadle.minimum(first[:, None, 2:], second[:, 2:]) - corner).clamp(min=0)
+    corner = _C.maximum(first[:, None, :2], second[:, :2])
+    sides = (_C.minimum(first[:, None, 2:], second[:, 2:]) - corner).clamp(min=0)
     shared = sides[..., 0] * sides[..., 1]
     sizes = [(b[:, 2] - b[:, 0]) * (b[:, 3] - b[:, 1]) for b in (first, second)]
     return shared / (sizes[0][:, None] + sizes[1] - shared)
@@ -34,21 +37,21 @@ def _kept_among(covers: Tensor) -> Tensor:
     """Which boxes stay, from best to worst, where `covers[i, j]` says that i, if it stays, takes
     out j. Each round is right for one box more at least."""
     covers = covers.triu(1)
-    kept = treadle.ones(covers.shape[0], dtype=treadle.bool, device=covers.device)
+    kept = _C.ones(covers.shape[0], dtype=_C.bool, device=covers.device)
     while True:
         then = ~(covers & kept[:, None]).any(0)
-        if treadle.equal(then, kept):
+        if _C.equal(then, kept):
             return kept
         kept = then
 
 
-@treadle.no_grad()
+@no_grad()
 def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """The boxes that no better one overlaps by more than the threshold, from best to worst: their
     positions in `dets`, int64. Boxes are (x1, y1, x2, y2)."""
     _check_boxes("nms", dets, scores)
     left = scores.argsort(descending=True, stable=True)
-    boxes = dets[left].to(treadle.promote_types(dets.dtype, treadle.float32))
+    boxes = dets[left].to(_C.promote_types(dets.dtype, _C.float32))
     kept = [left[:0]]
     while left.shape[0]:
         covers = _overlaps(boxes[:_BLOCK], boxes) > iou_threshold
@@ -56,17 +59,17 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
         kept.append(left[:_BLOCK][best])
         stays = ~covers[best, _BLOCK:].any(0)
         left, boxes = left[_BLOCK:][stays], boxes[_BLOCK:][stays]
-    return treadle.cat(kept)
+    return _C.cat(kept)
 
 
 def _corners(boxes: Tensor) -> Tensor:
     """(N, 4, 2): the corners of (centre x, centre y, width, height, degrees), in order around."""
-    angle = boxes[:, 4] * (treadle.pi / 180)
+    angle = boxes[:, 4] * (math.pi / 180)
     cos, sin = angle.cos() * 0.5, angle.sin() * 0.5
-    wide = treadle.stack([cos * boxes[:, 2], -sin * boxes[:, 2]], 1)
-    high = treadle.stack([sin * boxes[:, 3], cos * boxes[:, 3]], 1)
+    wide = _C.stack([cos * boxes[:, 2], -sin * boxes[:, 2]], 1)
+    high = _C.stack([sin * boxes[:, 3], cos * boxes[:, 3]], 1)
     turns = [wide + high, wide - high, -wide - high, -wide + high]
-    return boxes[:, None, :2] + treadle.stack(turns, 1)
+    return boxes[:, None, :2] + _C.stack(turns, 1)
 
 
 def _cross(a: Tensor, b: Tensor) -> Tensor:
@@ -94,7 +97,7 @@ def _crossings(first: Tensor, second: Tensor) -> tuple:
     along_b = second.roll(-1, -2)[..., None, :, :] - b
     area = _cross(along_a, along_b)
     parallel = area.abs() < 1e-14
-    area = treadle.where(parallel, 1.0, area)
+    area = _C.where(parallel, 1.0, area)
     t, u = _cross(b - a, along_b) / area, _cross(b - a, along_a) / area
     there = ~parallel & (t >= 0) & (t <= 1) & (u >= 0) & (u <= 1)
     points = a + t[..., None] * along_a
@@ -106,16 +109,16 @@ def _area_of_hull(points: Tensor, there: Tensor) -> Tensor:
     count = there.sum(-1)
     centre = (points * there[..., None]).sum(-2) / count.clamp(min=1)[..., None]
     from_centre = (points - centre[..., None, :]) * there[..., None]
-    angle = treadle.atan2(from_centre[..., 1], from_centre[..., 0])
-    order = treadle.where(there, angle, treadle.inf).argsort(-1)
+    angle = _C.atan2(from_centre[..., 1], from_centre[..., 0])
+    order = _C.where(there, angle, math.inf).argsort(-1)
     around = from_centre.gather(-2, order[..., None].expand_as(from_centre))
     # What is not there comes last, at the centre, which would close the polygon too early.
-    last = treadle.arange(points.shape[-2], device=points.device) < count[..., None]
-    around = treadle.where(last[..., None], around, around[..., :1, :])
+    last = _C.arange(points.shape[-2], device=points.device) < count[..., None]
+    around = _C.where(last[..., None], around, around[..., :1, :])
     return 0.5 * _cross(around, around.roll(-1, -2)).sum(-1).abs()
 
 
-@treadle.no_grad()
+@no_grad()
 def box_iou_rotated(boxes1: Tensor, boxes2: Tensor) -> Tensor:
     """Intersection over union of rotated boxes (centre x, centre y, width, height, degrees), of
     shape (N, M)."""
@@ -124,18 +127,18 @@ def box_iou_rotated(boxes1: Tensor, boxes2: Tensor) -> Tensor:
             raise RuntimeError(
                 f"box_iou_rotated: expected boxes of shape (N, 5), got {tuple(boxes.shape)}"
             )
-    result = treadle.promote_types(boxes1.dtype, treadle.float32)
+    result = _C.promote_types(boxes1.dtype, _C.float32)
     a, b = boxes1.double(), boxes2.double()
     # Around zero: coordinates may be large and boxes small.
     shift = a[:, None, :2] - b[None, :, :2]
-    at_zero = [treadle.cat([x[:, :2] * 0, x[:, 2:]], 1) for x in (a, b)]
+    at_zero = [_C.cat([x[:, :2] * 0, x[:, 2:]], 1) for x in (a, b)]
     first = _corners(at_zero[0])[:, None] + shift[:, :, None]
     second = _corners(at_zero[1])[None].expand(a.shape[0], -1, -1, -1)
     points, there = _crossings(first, second)
-    points = treadle.cat([points, first, second], -2)
-    there = treadle.cat([there, _is_inside(first, second), _is_inside(second, first)], -1)
+    points = _C.cat([points, first, second], -2)
+    there = _C.cat([there, _is_inside(first, second), _is_inside(second, first)], -1)
     shared = _area_of_hull(points, there)
     size_a, size_b = (a[:, 2] * a[:, 3])[:, None], b[:, 2] * b[:, 3]
     both = (size_a > 1e-14) & (size_b > 1e-14)
-    overlap = treadle.where(both, shared / (size_a + size_b - shared), 0.0)
+    overlap = _C.where(both, shared / (size_a + size_b - shared), 0.0)
     return overlap.to(result)

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Tuple
 
-import treadle
-from treadle import Tensor
+from treadle import _C, autograd
+from treadle._C import Tensor
 from treadle._vision.gathering import rows_of, weighted_rows
+from treadle.autograd.grad_mode import enable_grad
 
 
 def _check(
@@ -53,9 +54,9 @@ def _neighbours(at: Tensor, size: int) -> Tuple[Tensor, Tensor]:
     outside; both get a last dimension of two."""
     low = at.detach().floor()
     part = at - low
-    pixels = treadle.stack([low, low + 1], -1)
+    pixels = _C.stack([low, low + 1], -1)
     inside = (pixels >= 0) & (pixels < size)
-    return pixels.clamp(0, size - 1).long(), treadle.stack([1 - part, part], -1) * inside
+    return pixels.clamp(0, size - 1).long(), _C.stack([1 - part, part], -1) * inside
 
 
 def deform_conv2d(
@@ -90,7 +91,7 @@ def deform_conv2d(
     moved = offset.reshape(batch, offset_groups, high * wide, 2, out_h, out_w)
 
     def steps(number: int, by: int) -> Tensor:
-        return treadle.arange(number, dtype=offset.dtype, device=offset.device) * by
+        return _C.arange(number, dtype=offset.dtype, device=offset.device) * by
 
     tap_y = steps(high, dilation_h)[:, None].expand(high, wide).reshape(-1, 1, 1)
     tap_x = steps(wide, dilation_w)[None, :].expand(high, wide).reshape(-1, 1, 1)
@@ -98,7 +99,7 @@ def deform_conv2d(
     x = moved[:, :, :, 1] + (steps(out_w, stride_w)[None, :] - pad_w + tap_x)
     rows, weight_y = _neighbours(y, height)
     columns, weight_x = _neighbours(x, width)
-    part = treadle.arange(batch * offset_groups, device=offset.device)
+    part = _C.arange(batch * offset_groups, device=offset.device)
     first = part.reshape(batch, offset_groups, 1, 1, 1, 1, 1) * height
     index = (first + rows[..., :, None]) * width + columns[..., None, :]
     factor = weight_y[..., :, None] * weight_x[..., None, :]
@@ -125,8 +126,8 @@ def deform_conv2d_backward(
     **named: int,
 ) -> Tuple[Tensor, ...]:
     """The gradients of the five tensors."""
-    with treadle.enable_grad():
+    with enable_grad():
         tensors = [t.detach().requires_grad_() for t in (input, weight, offset, mask, bias)]
         result = deform_conv2d(*tensors, *geometry, **named)  # type: ignore[arg-type]
-        found = treadle.autograd.grad(result, tensors, grad, allow_unused=True)
-    return tuple(treadle.zeros_like(t) if g is None else g for t, g in zip(tensors, found))
+        found = autograd.grad(result, tensors, grad, allow_unused=True)
+    return tuple(_C.zeros_like(t) if g is None else g for t, g in zip(tensors, found))

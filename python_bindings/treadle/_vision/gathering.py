@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-import treadle
-from treadle import Tensor
+from treadle import _C, autograd
+from treadle._C import Tensor
 from treadle.nn.functional import embedding_bag
 
 
@@ -22,7 +22,7 @@ def rows_of(image: Tensor) -> Tensor:
     return image.permute(0, 2, 3, 1).reshape(-1, image.shape[1])
 
 
-class _WeightedRows(treadle.autograd.Function):
+class _WeightedRows(autograd.Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, index: Tensor, weight: Tensor) -> Tensor:
         needs_table = ctx.needs_input_grad[2]
@@ -38,8 +38,8 @@ class _WeightedRows(treadle.autograd.Function):
         if ctx.needs_input_grad[0]:
             # The sum over a row's uses is a bag as well, once the uses are sorted by row.
             uses, order = index.reshape(-1).sort(stable=True)
-            starts = treadle.searchsorted(uses, treadle.arange(ctx.rows, device=uses.device))
-            bag = treadle.div(order, index.shape[1], rounding_mode="floor")
+            starts = _C.searchsorted(uses, _C.arange(ctx.rows, device=uses.device))
+            bag = _C.div(order, index.shape[1], rounding_mode="floor")
             weights = weight.reshape(-1)[order]
             for_table = embedding_bag(bag, grad, starts, mode="sum", per_sample_weights=weights)
         if ctx.needs_input_grad[2]:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import io
 from typing import Any, Callable, Dict, Tuple
 
-import treadle
-from treadle import Tensor
+from treadle import _C, library
+from treadle._C import Tensor
 from treadle.library import Library
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
@@ -36,7 +36,7 @@ def _bytes(data: Tensor) -> bytes:
 
 
 def _check_bytes(what: str, data: Tensor) -> None:
-    if data.dtype != treadle.uint8 or data.dim() != 1 or data.numel() == 0:
+    if data.dtype != _C.uint8 or data.dim() != 1 or data.numel() == 0:
         raise RuntimeError(
             f"{what}: expected the bytes of a file, uint8 of one dimension, got {data.dtype} of "
             f"shape {tuple(data.shape)}"
@@ -44,7 +44,7 @@ def _check_bytes(what: str, data: Tensor) -> None:
 
 
 def _check_image(what: str, data: Tensor, channels: Tuple[int, ...]) -> None:
-    if data.dtype != treadle.uint8:
+    if data.dtype != _C.uint8:
         raise RuntimeError(f"{what}: expected an image of uint8, got {data.dtype}")
     if data.dim() != 3 or data.shape[0] not in channels:
         wanted = " or ".join(map(str, channels))
@@ -55,8 +55,8 @@ def _check_image(what: str, data: Tensor, channels: Tuple[int, ...]) -> None:
 
 def _tensor_of(image: Any) -> Tensor:
     """(C, H, W) of a Pillow image; of one with 16 bits uint16."""
-    dtype = treadle.uint16 if image.mode == "I;16" else treadle.uint8
-    flat = treadle.frombuffer(bytearray(image.tobytes()), dtype=dtype)
+    dtype = _C.uint16 if image.mode == "I;16" else _C.uint8
+    flat = _C.frombuffer(bytearray(image.tobytes()), dtype=dtype)
     width, height = image.size
     return flat.reshape(height, width, len(image.getbands())).permute(2, 0, 1).contiguous()
 
@@ -115,7 +115,7 @@ def decode_gif(encoded_data: Tensor) -> Tensor:
         for frame in range(image.n_frames):
             image.seek(frame)
             frames.append(_tensor_of(image.convert("RGB")))
-    return frames[0] if len(frames) == 1 else treadle.stack(frames)
+    return frames[0] if len(frames) == 1 else _C.stack(frames)
 
 
 def _encoded(what: str, data: Tensor, kind: str, **settings: int) -> Tensor:
@@ -126,7 +126,7 @@ def _encoded(what: str, data: Tensor, kind: str, **settings: int) -> Tensor:
     image = Image.frombytes("L" if channels == 1 else "RGB", (width, height), pixels)
     file = io.BytesIO()
     image.save(file, kind, **settings)
-    return treadle.frombuffer(bytearray(file.getvalue()), dtype=treadle.uint8)
+    return _C.frombuffer(bytearray(file.getvalue()), dtype=_C.uint8)
 
 
 def encode_png(data: Tensor, compression_level: int) -> Tensor:
@@ -152,7 +152,7 @@ def read_file(filename: str) -> Tensor:
         raise RuntimeError(f"read_file: {error}") from None
     if not data:
         raise RuntimeError(f"read_file: expected bytes in the file, got none: {filename}")
-    return treadle.frombuffer(bytearray(data), dtype=treadle.uint8)
+    return _C.frombuffer(bytearray(data), dtype=_C.uint8)
 
 
 def write_file(filename: str, data: Tensor) -> Tensor:
@@ -183,4 +183,4 @@ _OPERATORS: Dict[str, Callable[..., Any]] = {
 
 _library = Library("image", "FRAGMENT")
 for _schema, _function in _OPERATORS.items():
-    treadle.library.define(_library, _schema)(_function)
+    library.define(_library, _schema)(_function)

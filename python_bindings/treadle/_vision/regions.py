@@ -8,11 +8,13 @@ A region is a row (image, x1, y1, x2, y2) of `rois`; its window of bins has `poo
 
 from __future__ import annotations
 
+import math
 from typing import Callable, Tuple
 
-import treadle
-from treadle import Tensor
+from treadle import _C, autograd
+from treadle._C import Tensor
 from treadle._vision.gathering import rows_of, weighted_rows
+from treadle.autograd.grad_mode import enable_grad
 
 
 def _check(what: str, image: Tensor, rois: Tensor) -> None:
@@ -42,14 +44,14 @@ def _neighbours(at: Tensor, size: int) -> Tuple[Tensor, Tensor]:
     at = at.clamp(0, size - 1)
     low = at.floor()
     part = at - low
-    pixels = treadle.stack([low, (low + 1).clamp(max=size - 1)], -1)
-    weights = treadle.stack([1 - part, part], -1) * seen[..., None]
+    pixels = _C.stack([low, (low + 1).clamp(max=size - 1)], -1)
+    weights = _C.stack([1 - part, part], -1) * seen[..., None]
     return pixels.long(), weights
 
 
 def _places(start: Tensor, length: Tensor, bins: int, samples: int) -> Tensor:
     """(K, bins, samples): where a region is sampled along one axis."""
-    steps = treadle.arange(bins * samples, dtype=start.dtype, device=start.device) + 0.5
+    steps = _C.arange(bins * samples, dtype=start.dtype, device=start.device) + 0.5
     at = start[:, None] + steps * (length / (bins * samples))[:, None]
     return at.reshape(-1, bins, samples)
 
@@ -70,7 +72,7 @@ def _summed(
     if by_bin:
         # (N, PH, PW, C, H, W): a table with a block of rows for each bin.
         image = image.unflatten(1, (-1, bins_y, bins_x)).permute(0, 2, 3, 1, 4, 5).flatten(0, 2)
-        bins = treadle.arange(bins_y * bins_x, device=index.device).reshape(1, bins_y, bins_x, 1, 1)
+        bins = _C.arange(bins_y * bins_x, device=index.device).reshape(1, bins_y, bins_x, 1, 1)
         index = index * (bins_y * bins_x) + bins
     index = (index * height + rows[:, :, None, :, None]) * width + columns[:, None, :, None, :]
     weight = weight_y[:, :, None, :, None] * weight_x[:, None, :, None, :]
@@ -98,7 +100,7 @@ def _aligned(
     by_bin: bool,
 ) -> Tensor:
     dtype = image.dtype
-    image, rois = (t.to(treadle.promote_types(dtype, treadle.float32)) for t in (image, rois))
+    image, rois = (t.to(_C.promote_types(dtype, _C.float32)) for t in (image, rois))
     shift = 0.5 if aligned else 0.0
     x, y, x_end, y_end = (rois[:, 1:] * scale - shift).unbind(1)
     wide, high = x_end - x, y_end - y
@@ -111,17 +113,17 @@ def _aligned(
         at_x = _places(x[chosen], wide[chosen], bins[1], samples_x)
         return _sampled(image, image_of[chosen], at_y, at_x, by_bin)
 
-    everything = treadle.arange(rois.shape[0], device=rois.device)
+    everything = _C.arange(rois.shape[0], device=rois.device)
     if ratio > 0 or rois.shape[0] == 0:
         result = sampled(everything, max(ratio, 1), max(ratio, 1))
         return result.to(dtype).contiguous()
     # As many samples as a bin has pixels: the regions with the same number go together.
-    samples = treadle.stack([(high / bins[0]).ceil(), (wide / bins[1]).ceil()], 1).long()
+    samples = _C.stack([(high / bins[0]).ceil(), (wide / bins[1]).ceil()], 1).long()
     samples = samples.clamp(min=1)
     kinds, kind_of = samples.unique(dim=0, return_inverse=True)
     chosen = [(kind_of == kind).nonzero().flatten() for kind in range(kinds.shape[0])]
     parts = [sampled(some, *kind) for some, kind in zip(chosen, kinds.tolist())]
-    return treadle.cat(parts)[treadle.cat(chosen).argsort()].to(dtype)
+    return _C.cat(parts)[_C.cat(chosen).argsort()].to(dtype)
 
 
 def roi_align(
@@ -141,7 +143,7 @@ def roi_align(
 
 def _mapping(count: int, channels: int, bins: Tuple[int, int], like: Tensor) -> Tensor:
     """(K, C, PH, PW), int32: the channel of the input that each bin is made of."""
-    each = treadle.arange(channels * bins[0] * bins[1], dtype=treadle.int32, device=like.device)
+    each = _C.arange(channels * bins[0] * bins[1], dtype=_C.int32, device=like.device)
     return each.reshape(channels, *bins).expand(count, -1, -1, -1).contiguous()
 
 
@@ -169,7 +171,7 @@ def _round(x: Tensor) -> Tensor:
 def _bounds(start: Tensor, length: Tensor, bins: int, size: int) -> Tuple[Tensor, Tensor]:
     """(K, bins), int64: the first pixel of each bin along one axis, and the one after its last."""
     step = (length / bins)[:, None]
-    numbers = treadle.arange(bins + 1, dtype=start.dtype, device=start.device)
+    numbers = _C.arange(bins + 1, dtype=start.dtype, device=start.device)
     first = (numbers[:-1] * step).floor() + start[:, None]
     end = (numbers[1:] * step).ceil() + start[:, None]
     return first.clamp(0, size).long(), end.clamp(0, size).long()
@@ -204,15 +206,15 @@ def roi_pool(
     image_of = first_row.repeat_interleave(bins[0] * bins[1])[order]
     corner, wide, pixels = corner[order], wide[order].clamp(min=1), pixels[order]
     table = rows_of(input.detach())
-    best = table.new_full((order.shape[0], table.shape[1]), -treadle.inf)
-    argmax = treadle.full(best.shape, -1, dtype=treadle.int32, device=best.device)
+    best = table.new_full((order.shape[0], table.shape[1]), -math.inf)
+    argmax = _C.full(best.shape, -1, dtype=_C.int32, device=best.device)
     for pixel in range(int(pixels[0]) if pixels.numel() else 0):
         some = slice(int((pixels > pixel).sum()))
         place = corner[some] + pixel // wide[some] * size[1] + pixel % wide[some]
         values = table[image_of[some] + place]
         better = values > best[some]
-        best[some] = treadle.where(better, values, best[some])
-        argmax[some] = treadle.where(better, place.int()[:, None], argmax[some])
+        best[some] = _C.where(better, values, best[some])
+        argmax[some] = _C.where(better, place.int()[:, None], argmax[some])
     argmax = argmax[order.argsort()].reshape(-1, *bins, input.shape[1]).permute(0, 3, 1, 2)
     return _picked(input, rois, argmax), argmax.contiguous()
 
@@ -220,7 +222,7 @@ def roi_pool(
 def _picked(image: Tensor, rois: Tensor, argmax: Tensor) -> Tensor:
     """The values at `argmax`, 0 where there is none."""
     channels, size = image.shape[1], image.shape[2] * image.shape[3]
-    channel = treadle.arange(channels, device=image.device)
+    channel = _C.arange(channels, device=image.device)
     first = (rois[:, 0].long()[:, None] * channels + channel) * size
     place = first[:, :, None, None] + argmax.clamp(min=0)
     values = image.reshape(-1).index_select(0, place.flatten()).reshape(argmax.shape)
@@ -241,7 +243,7 @@ def ps_roi_pool(
     for first, end, last in ((top, bottom, size[0]), (left, right, size[1])):
         length = (end - first)[..., None]
         longest = int(length.max().clamp(min=1)) if length.numel() else 1
-        pixels = treadle.arange(longest, device=input.device)
+        pixels = _C.arange(longest, device=input.device)
         weights = (pixels < length).to(input.dtype) / length.clamp(min=1)
         axes.append(((first[..., None] + pixels).clamp(max=last), weights))
     sums = _summed(input, rois[:, 0].long(), axes[0], axes[1], True)
@@ -252,9 +254,9 @@ def _derivative(
     operator: Callable[[Tensor], Tensor], grad: Tensor, size: Tuple[int, ...]
 ) -> Tensor:
     """The derivative of an operator that is linear in the image, so that any image does."""
-    with treadle.enable_grad():
+    with enable_grad():
         image = grad.new_zeros(size).requires_grad_()
-        return treadle.autograd.grad(operator(image), image, grad)[0]
+        return autograd.grad(operator(image), image, grad)[0]
 
 
 def roi_align_backward(

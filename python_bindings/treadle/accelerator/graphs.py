@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle.accelerator import _module
+from treadle._device import facade
 
 
 class Graph:
@@ -14,7 +14,7 @@ class Graph:
     none."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        module = _module("Graph")
+        module = facade.accelerator("Graph")
         made = getattr(module, "CUDAGraph", None) or getattr(module, "Graph", None)
         if made is None:
             raise NotImplementedError(f"accelerator.Graph: {module.__name__} has no graphs")

@@ -4,26 +4,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from treadle._device import facade
 
-from treadle.accelerator import _module
-
-
-def _of_device(name: str) -> Callable[..., Any]:
-    def function(*args: Any, **kwargs: Any) -> Any:
-        return getattr(_module(name), name)(*args, **kwargs)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}() of the module of the device; RuntimeError where there is none."
-    return function
-
-
-get_rng_state = _of_device("get_rng_state")
-get_rng_state_all = _of_device("get_rng_state_all")
-initial_seed = _of_device("initial_seed")
-manual_seed = _of_device("manual_seed")
-manual_seed_all = _of_device("manual_seed_all")
-seed = _of_device("seed")
-seed_all = _of_device("seed_all")
-set_rng_state = _of_device("set_rng_state")
-set_rng_state_all = _of_device("set_rng_state_all")
+get_rng_state = facade.asked("get_rng_state")
+get_rng_state_all = facade.asked("get_rng_state_all")
+initial_seed = facade.asked("initial_seed")
+manual_seed = facade.asked("manual_seed")
+manual_seed_all = facade.asked("manual_seed_all")
+seed = facade.asked("seed")
+seed_all = facade.asked("seed_all")
+set_rng_state = facade.asked("set_rng_state")
+set_rng_state_all = facade.asked("set_rng_state_all")

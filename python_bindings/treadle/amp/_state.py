@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import Optional, Union
 
-import treadle
 from treadle import _C
 
 
@@ -30,12 +29,12 @@ def set_autocast_enabled(device_type: Union[str, bool], enabled: Optional[bool] 
         _C._autocast_set_enabled(device_type, enabled)
 
 
-def get_autocast_dtype(device_type: str) -> treadle.dtype:
+def get_autocast_dtype(device_type: str) -> _C.dtype:
     """The dtype in which operators run that autocast runs in 16 bits."""
     return _C._autocast_dtype(device_type)
 
 
-def set_autocast_dtype(device_type: str, dtype: treadle.dtype) -> None:
+def set_autocast_dtype(device_type: str, dtype: _C.dtype) -> None:
     """Set the dtype in which operators run that autocast runs in 16 bits."""
     _C._autocast_set_dtype(device_type, dtype)
 
@@ -50,22 +49,22 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
     set_autocast_enabled("cpu", enabled)
 
 
-def get_autocast_cpu_dtype() -> treadle.dtype:
+def get_autocast_cpu_dtype() -> _C.dtype:
     """get_autocast_dtype("cpu")"""
     return get_autocast_dtype("cpu")
 
 
-def set_autocast_cpu_dtype(dtype: treadle.dtype) -> None:
+def set_autocast_cpu_dtype(dtype: _C.dtype) -> None:
     """set_autocast_dtype("cpu", dtype)"""
     set_autocast_dtype("cpu", dtype)
 
 
-def get_autocast_gpu_dtype() -> treadle.dtype:
+def get_autocast_gpu_dtype() -> _C.dtype:
     """get_autocast_dtype("cuda")"""
     return get_autocast_dtype("cuda")
 
 
-def set_autocast_gpu_dtype(dtype: treadle.dtype) -> None:
+def set_autocast_gpu_dtype(dtype: _C.dtype) -> None:
     """set_autocast_dtype("cuda", dtype)"""
     set_autocast_dtype("cuda", dtype)
 
@@ -80,12 +79,12 @@ def set_autocast_ipu_enabled(enabled: bool) -> None:
     set_autocast_enabled("ipu", enabled)
 
 
-def get_autocast_ipu_dtype() -> treadle.dtype:
+def get_autocast_ipu_dtype() -> _C.dtype:
     """get_autocast_dtype("ipu")"""
     return get_autocast_dtype("ipu")
 
 
-def set_autocast_ipu_dtype(dtype: treadle.dtype) -> None:
+def set_autocast_ipu_dtype(dtype: _C.dtype) -> None:
     """set_autocast_dtype("ipu", dtype)"""
     set_autocast_dtype("ipu", dtype)
 
@@ -100,11 +99,11 @@ def set_autocast_xla_enabled(enabled: bool) -> None:
     set_autocast_enabled("xla", enabled)
 
 
-def get_autocast_xla_dtype() -> treadle.dtype:
+def get_autocast_xla_dtype() -> _C.dtype:
     """get_autocast_dtype("xla")"""
     return get_autocast_dtype("xla")
 
 
-def set_autocast_xla_dtype(dtype: treadle.dtype) -> None:
+def set_autocast_xla_dtype(dtype: _C.dtype) -> None:
     """set_autocast_dtype("xla", dtype)"""
     set_autocast_dtype("xla", dtype)

@@ -18,16 +18,16 @@ from typing import Any, Callable, Literal, Optional
 
 import numpy as np
 
-import treadle
-from treadle import _C, Tensor
+from treadle import _C, _names
+from treadle._C import Tensor
 from treadle.amp import _state
 
-_CPU_DTYPES = (treadle.bfloat16, treadle.float16)
+_CPU_DTYPES = (_C.bfloat16, _C.float16)
 
 
 def is_autocast_available(device_type: str) -> bool:
     """Whether there is autocast for a type of device: for all but the meta device."""
-    return treadle.device(device_type).type != "meta"
+    return _C.device(device_type).type != "meta"
 
 
 class autocast:  # noqa: N801
@@ -46,7 +46,7 @@ class autocast:  # noqa: N801
     def __init__(
         self,
         device_type: str,
-        dtype: Optional[treadle.dtype] = None,
+        dtype: Optional[_C.dtype] = None,
         enabled: bool = True,
         cache_enabled: Optional[bool] = None,
     ) -> None:
@@ -66,7 +66,7 @@ class autocast:  # noqa: N801
 
     def _is_possible(self) -> bool:
         """Whether the device can do it; says so where it cannot."""
-        if self.device == "cuda" and not treadle.cuda.is_available():
+        if self.device == "cuda" and not _names.package().cuda.is_available():
             warnings.warn(
                 "User provided device_type of 'cuda', but CUDA is not available. Disabling",
                 stacklevel=3,
@@ -83,7 +83,7 @@ class autocast:  # noqa: N801
             return False
         return True
 
-    def _supported_dtypes(self) -> Optional[Sequence[treadle.dtype]]:
+    def _supported_dtypes(self) -> Optional[Sequence[_C.dtype]]:
         """The dtypes that the device can do it in; None where nobody says."""
         if self.device == "cpu":
             return _CPU_DTYPES
@@ -109,7 +109,7 @@ class autocast:  # noqa: N801
         self._set(*self._previous.pop())
         return False
 
-    def _set(self, enabled: bool, dtype: treadle.dtype, cache_enabled: bool) -> None:
+    def _set(self, enabled: bool, dtype: _C.dtype, cache_enabled: bool) -> None:
         _state.set_autocast_enabled(self.device, enabled)
         _state.set_autocast_dtype(self.device, dtype)
         _C.set_autocast_cache_enabled(cache_enabled)
@@ -134,11 +134,11 @@ def autocast_decorator(autocast_instance: autocast, func: Callable) -> Callable:
     return autocast_instance(func)
 
 
-def _cast(value: Any, device_type: str, dtype: treadle.dtype) -> Any:
+def _cast(value: Any, device_type: str, dtype: _C.dtype) -> Any:
     """The floating tensors in a value, but for float64, in `dtype`; containers are gone through."""
     if isinstance(value, Tensor):
         subject = value.is_floating_point() and value.device.type == device_type
-        return value.to(dtype) if subject and value.dtype != treadle.float64 else value
+        return value.to(dtype) if subject and value.dtype != _C.float64 else value
     if isinstance(value, (str, bytes, np.ndarray)):
         return value
     if isinstance(value, Mapping):
@@ -161,7 +161,7 @@ def custom_fwd(
     fwd: Optional[Callable] = None,
     *,
     device_type: str,
-    cast_inputs: Optional[treadle.dtype] = None,
+    cast_inputs: Optional[_C.dtype] = None,
 ) -> Callable:
     """A decorator for `forward` of a custom autograd function.
 

@@ -14,11 +14,14 @@ import enum
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
-import treadle
-from treadle import _C, Tensor
-from treadle.optim import Optimizer
+from treadle import _C, _names
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
+
+if TYPE_CHECKING:
+    from treadle.optim import Optimizer
 
 
 class OptState(enum.Enum):
@@ -57,7 +60,7 @@ class GradScaler:
     ) -> None:
         self._device = device
         self._enabled = enabled
-        if enabled and device == "cuda" and not treadle.cuda.is_available():
+        if enabled and device == "cuda" and not _names.package().cuda.is_available():
             warnings.warn(
                 "GradScaler of device 'cuda' is enabled, but CUDA is not available.  Disabling.",
                 stacklevel=2,
@@ -109,7 +112,7 @@ class GradScaler:
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         inverse = self._scale.double().reciprocal().float()
-        found = treadle.zeros((), dtype=treadle.float32, device=inverse.device)
+        found = _C.zeros((), dtype=_C.float32, device=inverse.device)
         state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
         state["stage"] = OptState.UNSCALED
 
@@ -171,11 +174,9 @@ class GradScaler:
 
     # ---- how it is done ----------------------------------------------------------------------
 
-    def _lazy_init_scale_growth_tracker(self, dev: treadle.device) -> None:
-        self._scale = treadle.full((), self._init_scale, dtype=treadle.float32, device=dev)
-        self._growth_tracker = treadle.full(
-            (), self._init_growth_tracker, dtype=treadle.int32, device=dev
-        )
+    def _lazy_init_scale_growth_tracker(self, dev: _C.device) -> None:
+        self._scale = _C.full((), self._init_scale, dtype=_C.float32, device=dev)
+        self._growth_tracker = _C.full((), self._init_growth_tracker, dtype=_C.int32, device=dev)
 
     def _maybe_opt_step(
         self, optimizer: Optimizer, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any
@@ -185,7 +186,7 @@ class GradScaler:
             return None
         return optimizer.step(*args, **kwargs)
 
-    def _found_inf_per_device(self, optimizer: Optimizer) -> dict[treadle.device, Tensor]:
+    def _found_inf_per_device(self, optimizer: Optimizer) -> dict[_C.device, Tensor]:
         """By device, whether a gradient there was infinite or NaN since the last update()."""
         return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
 
@@ -200,18 +201,18 @@ class GradScaler:
             "scaler.scale(loss or outputs) earlier in the iteration.",
         )
 
-    @treadle.no_grad()
+    @no_grad()
     def _unscale_grads_(
         self, optimizer: Optimizer, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool
-    ) -> dict[treadle.device, Tensor]:
+    ) -> dict[_C.device, Tensor]:
         """Multiply the gradients by `inv_scale`; says by device whether one is not finite."""
-        grads: dict[treadle.device, list[Tensor]] = {inv_scale.device: []}
+        grads: dict[_C.device, list[Tensor]] = {inv_scale.device: []}
         for group in optimizer.param_groups:
             for param in group["params"]:
                 grad = param.grad
                 if grad is None:
                     continue
-                if grad.dtype == treadle.float16 and not allow_fp16:
+                if grad.dtype == _C.float16 and not allow_fp16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 grads.setdefault(grad.device, []).append(grad)
         found = {}
@@ -228,7 +229,7 @@ class GradScaler:
         """The step of an optimiser that unscales gradients, and leaves out a step, by itself: it
         finds `grad_scale` and `found_inf` among its attributes."""
         if state["stage"] is OptState.READY:
-            one = treadle.ones((), dtype=treadle.float32, device=self._scale.device)
+            one = _C.ones((), dtype=_C.float32, device=self._scale.device)
             state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, one * 0, True)
         own = getattr(optimizer, "grad_scale", None)
         unscaled = state["stage"] is OptState.UNSCALED

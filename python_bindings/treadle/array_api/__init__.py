@@ -14,9 +14,10 @@ are the standard's, and what is computed from one is, too.
 from __future__ import annotations
 
 import importlib as _importlib
+from math import e, inf, nan, pi
 from typing import Any as _Any
 
-from treadle import _C, e, inf, nan, newaxis, pi
+from treadle import _C
 from treadle.array_api._creation import *
 from treadle.array_api._dtypes import astype, can_cast, finfo, iinfo, isdtype, result_type
 from treadle.array_api._info import __array_namespace_info__
@@ -28,6 +29,7 @@ from treadle.array_api._searching import *
 
 __array_api_version__ = "2025.12"
 
+newaxis = None
 bool = _C.bool
 int8, int16, int32, int64 = _C.int8, _C.int16, _C.int32, _C.int64
 uint8, uint16, uint32, uint64 = _C.uint8, _C.uint16, _C.uint32, _C.uint64

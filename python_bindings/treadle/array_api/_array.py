@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from treadle import Tensor
+from treadle._C import Tensor
 from treadle.array_api import _pointwise, _products
 
 _NUMBERS = (Tensor, int, float, complex)

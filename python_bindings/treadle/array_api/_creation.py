@@ -7,8 +7,8 @@ from __future__ import annotations
 import builtins
 from typing import Any, Optional, Tuple, Union
 
-import treadle
-from treadle import _C, Tensor
+from treadle import _C
+from treadle._C import Tensor
 from treadle.array_api._array import as_array
 from treadle.array_api._dtypes import Dtype, Number
 
@@ -97,7 +97,7 @@ def _from_buffer(buffer: memoryview, copy: Optional[builtins.bool]) -> Tensor:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Optional[builtins.bool] = None) -> Tensor:
     """An array over the memory of another library's, or a copy of it."""
     array = _C.from_dlpack(x)
-    target = array.device if device is None else treadle.device(device)
+    target = array.device if device is None else _C.device(device)
     if copy is False and target != array.device:
         raise ValueError(
             f"from_dlpack: expected device {array.device} without a copy, got {target}"

@@ -13,9 +13,11 @@ import builtins
 from functools import reduce
 from typing import Any, NamedTuple, Tuple, Union
 
-import treadle
-from treadle import _C, Tensor
-from treadle import dtype as Dtype
+from treadle import _C
+from treadle._C import Tensor
+from treadle._C import dtype as Dtype
+from treadle._tensor.type_info import finfo as _finfo
+from treadle._tensor.type_info import iinfo as _iinfo
 
 Number = Union[builtins.bool, int, float, complex]
 Array = Union[Tensor, Number]
@@ -131,12 +133,12 @@ class iinfo_object(NamedTuple):
 def finfo(type: Union[Dtype, Tensor], /) -> finfo_object:
     """Limits of a floating dtype, or of the parts of a complex one."""
     dtype = type.dtype if isinstance(type, Tensor) else type
-    v = treadle.finfo(dtype)
+    v = _finfo(dtype)
     return finfo_object(v.bits, v.eps, v.max, v.min, v.smallest_normal, dtype.to_real())
 
 
 def iinfo(type: Union[Dtype, Tensor], /) -> iinfo_object:
     """Limits of an integer dtype."""
     dtype = type.dtype if isinstance(type, Tensor) else type
-    v = treadle.iinfo(dtype)
+    v = _iinfo(dtype)
     return iinfo_object(v.bits, v.max, v.min, dtype)

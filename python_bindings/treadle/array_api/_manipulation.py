@@ -7,8 +7,9 @@ from __future__ import annotations
 import builtins
 from typing import List, Optional, Tuple, Union
 
-import treadle
-from treadle import _C, Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle._functions.variadic import broadcast_shapes as _broadcast_shapes
 
 __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip",
@@ -31,7 +32,7 @@ def broadcast_arrays(*arrays: Tensor) -> Tuple[Tensor, ...]:
 def broadcast_shapes(*shapes: Tuple[int, ...]) -> Tuple[int, ...]:
     """The shape to which all broadcast."""
     try:
-        return tuple(treadle.broadcast_shapes(*shapes)) if shapes else ()
+        return tuple(_broadcast_shapes(*shapes)) if shapes else ()
     except RuntimeError as error:
         raise ValueError(
             f"broadcast_shapes: expected shapes that broadcast, got {shapes}"

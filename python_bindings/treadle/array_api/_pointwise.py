@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from treadle import _C, Tensor
+from treadle import _C
+from treadle._C import Tensor
 from treadle.array_api._dtypes import Array, together
 
 __all__ = [

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Sequence, Tuple, Union
 
-import treadle
-from treadle import _C, Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle._functions.linear_algebra import tensordot as _tensordot
 from treadle.array_api._dtypes import together
 
 
@@ -29,7 +30,7 @@ def tensordot(
     axes: Union[int, Tuple[Sequence[int], Sequence[int]]] = 2,
 ) -> Tensor:
     """Sums of products over some dimensions of both."""
-    return treadle.tensordot(*together("tensordot", x1, x2), dims=axes)  # type: ignore[misc]
+    return _tensordot(*together("tensordot", x1, x2), dims=axes)  # type: ignore[misc]
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:

@@ -11,7 +11,8 @@ import builtins
 import math
 from typing import Callable, Optional, Tuple, Union
 
-from treadle import _C, Tensor
+from treadle import _C
+from treadle._C import Tensor
 from treadle.array_api._dtypes import Dtype, isdtype
 from treadle.array_api._manipulation import Axes, _tuple
 

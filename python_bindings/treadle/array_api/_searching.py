@@ -7,7 +7,8 @@ from __future__ import annotations
 import builtins
 from typing import NamedTuple, Optional, Tuple
 
-from treadle import _C, Tensor
+from treadle import _C
+from treadle._C import Tensor
 from treadle.array_api._dtypes import Array, together
 
 __all__ = [

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Union
 
-from treadle import Tensor
 from treadle import fft as _fft
+from treadle._C import Tensor
 from treadle.array_api._array import as_array
 from treadle.array_api._dtypes import Dtype
 

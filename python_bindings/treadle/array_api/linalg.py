@@ -7,8 +7,9 @@ from __future__ import annotations
 import builtins
 from typing import NamedTuple, Optional, Tuple, Union
 
-from treadle import _C, Tensor
+from treadle import _C
 from treadle import linalg as _linalg
+from treadle._C import Tensor
 from treadle.array_api import _reductions
 from treadle.array_api._dtypes import Dtype, together
 from treadle.array_api._products import matmul, matrix_transpose, tensordot, vecdot

@@ -13,7 +13,7 @@ import json
 import os
 from typing import Any, Iterable
 
-from treadle.utils._atomic_file import replacing
+from treadle._atomic_file import replacing
 
 _CATEGORIES = {0: "cpu_op", 1: "cpu_op", 7: "user_annotation"}
 

@@ -29,7 +29,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
-from treadle import _C
+from treadle import _C, _names
 from treadle.autograd.grad_mode import no_grad
 
 
@@ -56,9 +56,7 @@ class FunctionCtx(_C._FunctionContext):
         parts: Any = tensors
         if any(isinstance(t, _C.Tensor) and not issubclass(type(t), _C.Tensor) for t in tensors):
             # Sparse tensors are not of the class that can be kept.
-            from treadle.sparse import parts_of
-
-            self._rebuild_saved, parts = parts_of(tensors)
+            self._rebuild_saved, parts = _names.package().sparse.parts_of(tensors)
         super().save_for_backward(*parts)
 
     @property

@@ -19,9 +19,10 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
-import treadle
-from treadle import Tensor
+from treadle import _C, autograd
+from treadle._C import Tensor
 from treadle.autograd import forward_ad
+from treadle.autograd.grad_mode import enable_grad
 
 _Inputs = Union[Tensor, Sequence[Any]]
 
@@ -125,14 +126,12 @@ def gradgradcheck(
     def backward(*args: Any) -> tuple:
         values, grads = args[:count], args[count:]
         # The numeric side calls this without recording; what is checked is a gradient all the same.
-        with treadle.enable_grad():
+        with enable_grad():
             # A fresh node for each input: its gradient is then not that of whatever made the input.
             values = tuple(_fresh(value) if _is_checked(value) else value for value in values)
             outputs = _differentiable(_as_tuple(func(*values)))
             wanted = [value for value in values if _is_checked(value)]
-            found = treadle.autograd.grad(
-                outputs, wanted, grads, create_graph=True, allow_unused=True
-            )
+            found = autograd.grad(outputs, wanted, grads, create_graph=True, allow_unused=True)
         return tuple(grad for grad in found if grad is not None)
 
     return gradcheck(
@@ -158,10 +157,10 @@ def _fresh(value: Tensor) -> Tensor:
 
 
 def _random_like(output: Tensor, strided: bool) -> Tensor:
-    values = treadle.randn(output.shape, dtype=output.dtype, device=output.device)
+    values = _C.randn(output.shape, dtype=output.dtype, device=output.device)
     if strided:
         # Every second element of a tensor twice as large.
-        values = treadle.stack((values, values), -1).select(-1, 0)
+        values = _C.stack((values, values), -1).select(-1, 0)
     values = values.detach()
     values.requires_grad = True
     return values
@@ -195,7 +194,7 @@ def _check_inputs(inputs: tuple) -> None:
     for place, value in enumerate(inputs):
         if not _is_checked(value):
             continue
-        if value.dtype not in (treadle.float64, treadle.complex128):
+        if value.dtype not in (_C.float64, _C.complex128):
             warnings.warn(
                 f"Input #{place} requires gradient and is not a double precision floating point "
                 "or complex. This check will likely fail if all the inputs are not of double "
@@ -218,9 +217,9 @@ def _as_reals(tensor: Optional[Tensor], like: Tensor) -> np.ndarray:
     """The elements as a vector of real numbers; zeros where there is no gradient."""
     if tensor is None:
         return np.zeros(like.numel() * (2 if like.dtype.is_complex else 1))
-    wide = treadle.complex128 if tensor.dtype.is_complex else treadle.float64
+    wide = _C.complex128 if tensor.dtype.is_complex else _C.float64
     values = tensor.detach().contiguous().to(wide).numpy(force=True).reshape(-1)
-    return (values.view(np.float64) if wide is treadle.complex128 else values).copy()
+    return (values.view(np.float64) if wide is _C.complex128 else values).copy()
 
 
 def _elements(value: Tensor) -> tuple[np.ndarray, Callable[[], None]]:
@@ -230,7 +229,7 @@ def _elements(value: Tensor) -> tuple[np.ndarray, Callable[[], None]]:
     elements = value.numpy(force=True)
 
     def write() -> None:
-        value.detach().copy_(treadle.from_numpy(elements))
+        value.detach().copy_(_C.from_numpy(elements))
 
     return elements, write
 
@@ -325,9 +324,9 @@ class _Check:
         units = (1.0, 1.0j) if output.dtype.is_complex else (1.0,)
         for element in range(output.numel()):
             for unit in units:
-                weights = treadle.zeros((output.numel(),), dtype=output.dtype, device=output.device)
+                weights = _C.zeros((output.numel(),), dtype=output.dtype, device=output.device)
                 weights[element] = unit
-                grads = treadle.autograd.grad(
+                grads = autograd.grad(
                     [output],
                     wanted,
                     [weights.view(output.shape)],
@@ -368,7 +367,7 @@ class _Check:
             found = []
             for number in numbers:
                 primal, tangent = forward_ad.unpack_dual(outputs[number])
-                found.append(treadle.zeros_like(primal) if tangent is None else tangent.detach())
+                found.append(_C.zeros_like(primal) if tangent is None else tangent.detach())
         return found
 
     def _forward(self, place: int, value: Tensor, numbers: Sequence[int]) -> list[np.ndarray]:
@@ -376,7 +375,7 @@ class _Check:
         rows: list[list[np.ndarray]] = [[] for _ in numbers]
         for element in range(value.numel()):
             for unit in (1.0, 1.0j) if value.dtype.is_complex else (1.0,):
-                direction = treadle.zeros((value.numel(),), dtype=value.dtype, device=value.device)
+                direction = _C.zeros((value.numel(),), dtype=value.dtype, device=value.device)
                 direction[element] = unit
                 direction = direction.view(value.shape)
                 found = self._tangents(place, value, direction, numbers)
@@ -394,13 +393,11 @@ class _Check:
         for number, output in enumerate(_as_tuple(self.func(*self.inputs))):
             if not _is_checked(output):
                 continue
-            batch = treadle.stack([treadle.randn_like(output.detach()) for _ in range(2)])
+            batch = _C.stack([_C.randn_like(output.detach()) for _ in range(2)])
             options = {"retain_graph": True, "allow_unused": True}
-            together = treadle.autograd.grad(
-                [output], wanted, [batch], is_grads_batched=True, **options
-            )
+            together = autograd.grad([output], wanted, [batch], is_grads_batched=True, **options)
             for i in range(2):
-                alone = treadle.autograd.grad([output], wanted, [batch[i]], **options)
+                alone = autograd.grad([output], wanted, [batch[i]], **options)
                 for (place, value), one, many in zip(self.checked, alone, together):
                     part = None if many is None else many[i]
                     self._compare_batch(
@@ -409,15 +406,17 @@ class _Check:
 
     def batched_directions(self) -> None:
         """A batch of directions must give what each of them gives."""
+        from treadle.func import vmap
+
         outputs = _as_tuple(self.func(*self.inputs))
         numbers = [number for number, output in enumerate(outputs) if _is_checked(output)]
         for place, value in self.checked:
-            batch = treadle.stack([treadle.randn_like(value.detach()) for _ in range(2)])
+            batch = _C.stack([_C.randn_like(value.detach()) for _ in range(2)])
 
             def along(direction: Tensor, place: int = place, value: Tensor = value) -> tuple:
                 return tuple(self._tangents(place, value, direction, numbers))
 
-            together = treadle.vmap(along)(batch)
+            together = vmap(along)(batch)
             for i in range(2):
                 for number, one, many in zip(numbers, along(batch[i]), together):
                     self._compare_batch(_as_reals(one, one), _as_reals(many[i], one), number, place)
@@ -484,18 +483,18 @@ class _Check:
         for chosen in numbers:
             outputs = _as_tuple(self.func(*self.inputs))
             ones = [
-                treadle.ones_like(outputs[n].detach())
+                _C.ones_like(outputs[n].detach())
                 if n == chosen
-                else treadle.zeros_like(outputs[n].detach())
+                else _C.zeros_like(outputs[n].detach())
                 for n in numbers
             ]
-            full = treadle.autograd.grad(
+            full = autograd.grad(
                 [outputs[n] for n in numbers], wanted, ones, retain_graph=True, allow_unused=True
             )
-            part = treadle.autograd.grad(
+            part = autograd.grad(
                 [outputs[chosen]],
                 wanted,
-                [treadle.ones_like(outputs[chosen].detach())],
+                [_C.ones_like(outputs[chosen].detach())],
                 allow_unused=True,
             )
             for (place, value), one, other in zip(self.checked, full, part):
@@ -508,8 +507,8 @@ class _Check:
     def _check_without_gradients(self, numbers: Sequence[int], wanted: list) -> None:
         outputs = _as_tuple(self.func(*self.inputs))
         ends = _as_tuple(_without_gradients()(*(outputs[n] for n in numbers)))
-        ones = [treadle.ones_like(end.detach()) for end in ends]
-        found = treadle.autograd.grad(ends, wanted, ones, allow_unused=True)
+        ones = [_C.ones_like(end.detach()) for end in ends]
+        found = autograd.grad(ends, wanted, ones, allow_unused=True)
         for (place, _), grad in zip(self.checked, found):
             if grad is not None and not bool((grad == 0).all()):
                 raise GradcheckError(
@@ -520,7 +519,7 @@ class _Check:
 
 @functools.lru_cache(maxsize=None)
 def _without_gradients() -> Callable:
-    class WithoutGradients(treadle.autograd.Function):
+    class WithoutGradients(autograd.Function):
         """The tensors as they are, to which backward gives no gradient."""
 
         @staticmethod

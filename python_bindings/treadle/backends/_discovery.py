@@ -9,7 +9,7 @@ their entry points, and those that the environment names.
     TREADLE_AUTOLOAD_BACKENDS=0                    # none of either kind
 
 What cannot be loaded is warned of, once, and left out. CUDA's is looked for when a device of its is
-first asked for (treadle/cuda/_loading.py).
+first asked for (treadle/_device/cuda_backend.py).
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -110,9 +110,9 @@ def _try(what: str, path: Callable[[], Any]) -> None:
 
 def _find_cuda() -> str:
     """Load the backend of CUDA devices: '' where that went well, else why there is none."""
-    from treadle.cuda import _loading
+    from treadle._device import cuda_backend
 
-    return _loading.find()
+    return cuda_backend.find()
 
 
 _C._set_backend_finder("cuda", _find_cuda)

@@ -13,14 +13,14 @@ from typing import Any, List, Literal, Union
 
 from treadle import _C, _names
 from treadle._C import OutOfMemoryError as OutOfMemoryError
-from treadle._device import absent
+from treadle._device import facade
 from treadle._tensor import legacy_types
 from treadle.cuda.graphs import *  # noqa: F403
 from treadle.cuda.memory import *  # noqa: F403
 from treadle.cuda.random import *  # noqa: F403
 from treadle.cuda.streams import *  # noqa: F403
 
-_refused = absent.refusals("cuda")
+is_available, device_count, is_initialized, is_bf16_supported = facade.questions("cuda")
 _Device = Union[None, int, str, _C.device]
 
 has_half = True
@@ -34,26 +34,6 @@ class CudaError(RuntimeError):
 
 class DeferredCudaCallError(Exception):
     """An error of a call that waited for the first use of CUDA."""
-
-
-def is_available() -> bool:
-    """Whether tensors can be made on a CUDA device."""
-    return absent.is_available("cuda")
-
-
-def device_count() -> int:
-    """How many CUDA devices there are."""
-    return absent.count("cuda")
-
-
-def is_initialized() -> bool:
-    """Whether CUDA has been used: never where there is none."""
-    return is_available()
-
-
-def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether a CUDA device computes in bfloat16."""
-    return is_available()
 
 
 def is_tf32_supported() -> bool:
@@ -93,20 +73,20 @@ def set_sync_debug_mode(debug_mode: Union[int, str]) -> None:
     _C._set_waits(number)
 
 
-init = _refused("init")
-can_device_access_peer = _refused("can_device_access_peer")
-clock_rate = _refused("clock_rate")
-cudart = _refused("cudart")
-current_blas_handle = _refused("current_blas_handle")
-current_device = _refused("current_device")
-get_device_capability = _refused("get_device_capability")
-get_device_name = _refused("get_device_name")
-get_device_properties = _refused("get_device_properties")
-memory_usage = _refused("memory_usage")
-power_draw = _refused("power_draw")
-synchronize = _refused("synchronize")
-temperature = _refused("temperature")
-utilization = _refused("utilization")
+init = facade.refused("cuda", "init")
+can_device_access_peer = facade.refused("cuda", "can_device_access_peer")
+clock_rate = facade.refused("cuda", "clock_rate")
+cudart = facade.refused("cuda", "cudart")
+current_blas_handle = facade.refused("cuda", "current_blas_handle")
+current_device = facade.refused("cuda", "current_device")
+get_device_capability = facade.refused("cuda", "get_device_capability")
+get_device_name = facade.refused("cuda", "get_device_name")
+get_device_properties = facade.refused("cuda", "get_device_properties")
+memory_usage = facade.refused("cuda", "memory_usage")
+power_draw = facade.refused("cuda", "power_draw")
+synchronize = facade.refused("cuda", "synchronize")
+temperature = facade.refused("cuda", "temperature")
+utilization = facade.refused("cuda", "utilization")
 
 
 def _is_given(device: _Device) -> bool:
@@ -118,7 +98,7 @@ def set_device(device: _Device) -> None:
     """Make a device the current one; a negative number changes nothing. RuntimeError where there is
     no device."""
     if _is_given(device):
-        raise absent.no_device("cuda.set_device")
+        raise facade.no_device("cuda.set_device")
 
 
 class device:  # noqa: N801
@@ -130,7 +110,7 @@ class device:  # noqa: N801
 
     def __enter__(self) -> None:
         if _is_given(self.idx):
-            raise absent.no_device("cuda.device")
+            raise facade.no_device("cuda.device")
 
     def __exit__(self, *_: Any) -> Literal[False]:
         return False

@@ -10,53 +10,23 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-import treadle
-from treadle import amp
-from treadle.amp._deprecated import warn
+from treadle import _C, amp
+from treadle.amp._deprecated import autocast_of, grad_scaler_of, warn
 
 
 def amp_definitely_not_available() -> bool:
     """Whether there is no device for which this was made."""
-    return not treadle.cuda.is_available()
+    from treadle import cuda
+
+    return not cuda.is_available()
 
 
-class autocast(amp.autocast):  # noqa: N801
-    """amp.autocast for CUDA devices."""
-
-    def __init__(
-        self,
-        enabled: bool = True,
-        dtype: treadle.dtype = treadle.float16,
-        cache_enabled: bool = True,
-    ) -> None:
-        warn("cuda", "autocast")
-        super().__init__("cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
-
-
-class GradScaler(amp.GradScaler):
-    """amp.GradScaler for CUDA devices."""
-
-    def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
-        warn("cuda", "GradScaler")
-        super().__init__(
-            "cuda",
-            init_scale=init_scale,
-            growth_factor=growth_factor,
-            backoff_factor=backoff_factor,
-            growth_interval=growth_interval,
-            enabled=enabled,
-        )
+autocast = autocast_of("cuda", "CUDA devices", _C.float16)
+GradScaler = grad_scaler_of("cuda", "CUDA devices")
 
 
 def custom_fwd(
-    fwd: Optional[Callable[..., Any]] = None, *, cast_inputs: Optional[treadle.dtype] = None
+    fwd: Optional[Callable[..., Any]] = None, *, cast_inputs: Optional[_C.dtype] = None
 ) -> Any:
     """amp.custom_fwd for CUDA devices."""
     warn("cuda", "custom_fwd", "args..., device_type='cuda'")

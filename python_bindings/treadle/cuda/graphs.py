@@ -21,10 +21,9 @@ import gc
 import itertools
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-import treadle
-from treadle import _C
-from treadle._device import absent
-from treadle.cuda import _loading
+from treadle import _C, autograd
+from treadle._C import Tensor
+from treadle._device import cuda_backend, facade
 from treadle.utils import _pytree
 
 _Pool = Tuple[int, int]
@@ -42,8 +41,8 @@ _pools: Dict[Tuple[_Pool, int], _Held] = {}
 
 
 def _require(function: str) -> None:
-    if _loading.find():
-        raise absent.no_device(f"cuda.{function}")
+    if cuda_backend.find():
+        raise facade.no_device(f"cuda.{function}")
 
 
 def is_current_stream_capturing() -> bool:
@@ -79,11 +78,13 @@ class CUDAGraph:
         threads' calls end the capture if it cannot hold them: "global" (all), "thread_local" (this
         one's) or "relaxed" (none).
         """
+        from treadle import cuda
+
         if self._graph or self._capturing is not None:
             raise RuntimeError(
                 "CUDAGraph.capture_begin: expected an empty graph, got a captured one"
             )
-        stream = treadle.cuda.current_stream()
+        stream = cuda.current_stream()
         key = (pool or (next(_numbers), 0), stream.device_index)
         held = _pools.get(key) or _Held()
         held.number = _C._backend_graph_begin(
@@ -162,19 +163,23 @@ class graph:  # noqa: N801  PyTorch's name
         stream: Optional[Any] = None,
         capture_error_mode: str = "global",
     ) -> None:
+        from treadle import cuda
+
         _require("graph")
         if stream is None:
             if graph.default_capture_stream is None:
-                graph.default_capture_stream = treadle.cuda.Stream()
+                graph.default_capture_stream = cuda.Stream()
             stream = graph.default_capture_stream
         self.cuda_graph, self.pool, self.stream = cuda_graph, pool, stream
         self.capture_error_mode = capture_error_mode
 
     def __enter__(self) -> None:
-        treadle.cuda.synchronize()
+        from treadle import cuda
+
+        cuda.synchronize()
         # What is freed while a capture runs stays with it.
         gc.collect()
-        treadle.cuda.empty_cache()
+        cuda.empty_cache()
         self.stream.__enter__()
         try:
             self.cuda_graph.capture_begin(self.pool, self.capture_error_mode)
@@ -213,7 +218,7 @@ def _gradients(inputs: Any, outputs: Any, grad_outputs: Any, allow_unused: bool)
     wanted = _needing_gradients(inputs)
     differentiable = [(o, g) for o, g in zip(outputs, grad_outputs) if g is not None]
     found = iter(
-        treadle.autograd.grad(
+        autograd.grad(
             [o for o, _ in differentiable],
             wanted,
             [g for _, g in differentiable],
@@ -227,10 +232,12 @@ def _gradients(inputs: Any, outputs: Any, grad_outputs: Any, allow_unused: bool)
 
 def _checked(call: Any, args: Tuple[Any, ...]) -> List[Any]:
     """The tensors among the arguments."""
+    from treadle import nn
+
     leaves = _pytree.tree_leaves(args)
-    if not all(isinstance(leaf, treadle.Tensor) for leaf in leaves):
+    if not all(isinstance(leaf, Tensor) for leaf in leaves):
         raise TypeError("make_graphed_callables: expected sample_args of tensors, got others")
-    if isinstance(call, treadle.nn.Module):
+    if isinstance(call, nn.Module):
         hooks = (call._forward_hooks, call._forward_pre_hooks, call._backward_hooks)
         if any(hooks):
             raise RuntimeError("make_graphed_callables: expected a module without hooks, got some")
@@ -256,8 +263,11 @@ def make_graphed_callables(
     (train or eval) it runs as it did. RuntimeError where there is no device, and while autocast
     keeps what it converted.
     """
+    from treadle import nn
+    from treadle.amp._state import is_autocast_enabled
+
     _require("make_graphed_callables")
-    if treadle.is_autocast_enabled("cuda") and treadle.is_autocast_cache_enabled():
+    if is_autocast_enabled("cuda") and _C.is_autocast_cache_enabled():
         raise RuntimeError(
             "make_graphed_callables: expected autocast with cache_enabled=False, got True"
         )
@@ -268,7 +278,7 @@ def make_graphed_callables(
     inputs = []
     for call, args in zip(calls, samples):
         leaves = _checked(call, args)
-        own = tuple(call.parameters()) if isinstance(call, treadle.nn.Module) else ()
+        own = tuple(call.parameters()) if isinstance(call, nn.Module) else ()
         inputs.append((tuple(leaves) + own, len(leaves)))
     _warm_up(calls, samples, inputs, num_warmup_iters, allow_unused_input)
     forward, backward = [CUDAGraph() for _ in calls], [CUDAGraph() for _ in calls]
@@ -279,7 +289,7 @@ def make_graphed_callables(
     parts: List[Any] = [None] * len(calls)
     for i in reversed(range(len(calls))):
         outputs, spec = returned[i]
-        seeds = tuple(treadle.empty_like(o) if o.requires_grad else None for o in outputs)
+        seeds = tuple(_C.empty_like(o) if o.requires_grad else None for o in outputs)
         with graph(backward[i], pool=pool):
             grads = _gradients(inputs[i][0], outputs, seeds, allow_unused_input)
         parts[i] = _Parts(*inputs[i], tuple(outputs), spec, seeds, grads)
@@ -292,20 +302,22 @@ def make_graphed_callables(
 
 def _warm_up(calls: Any, samples: Any, inputs: Any, times: int, allow_unused: bool) -> None:
     """Calls everything in a stream beside the current one, so that libraries are ready."""
-    treadle.cuda.synchronize()
-    with treadle.cuda.stream(treadle.cuda.Stream()):
+    from treadle import cuda
+
+    cuda.synchronize()
+    with cuda.stream(cuda.Stream()):
         for call, args, (own, _) in zip(calls, samples, inputs):
             for _ in range(times):
                 outputs = _pytree.tree_leaves(call(*args))
-                seeds = [treadle.empty_like(o) if o.requires_grad else None for o in outputs]
+                seeds = [_C.empty_like(o) if o.requires_grad else None for o in outputs]
                 _gradients(own, outputs, seeds, allow_unused)
-    treadle.cuda.synchronize()
+    cuda.synchronize()
 
 
 def _graphed(parts: _Parts, there: CUDAGraph, back: CUDAGraph) -> Callable[..., Any]:
     """A function that replays the graphs."""
 
-    class Graphed(treadle.autograd.Function):
+    class Graphed(autograd.Function):
         @staticmethod
         def forward(ctx: Any, *inputs: Any) -> Any:
             for old, new in zip(parts.inputs[: parts.arguments], inputs):
@@ -315,7 +327,7 @@ def _graphed(parts: _Parts, there: CUDAGraph, back: CUDAGraph) -> Callable[..., 
             return tuple(output.detach() for output in parts.outputs)
 
         @staticmethod
-        @treadle.autograd.function.once_differentiable
+        @autograd.function.once_differentiable
         def backward(ctx: Any, *grads: Any) -> Any:
             for old, new in zip(parts.grad_outputs, grads):
                 if old is not None and new is not None and old.data_ptr() != new.data_ptr():
@@ -333,7 +345,9 @@ def _graphed(parts: _Parts, there: CUDAGraph, back: CUDAGraph) -> Callable[..., 
 
 def _replaced(call: Any, graphed: Callable[..., Any]) -> Any:
     """The callable by its graphs; a module keeps the way it was for its other mode."""
-    if not isinstance(call, treadle.nn.Module):
+    from treadle import nn
+
+    if not isinstance(call, nn.Module):
         return functools.wraps(call)(graphed)
     mode, before = call.training, call.forward
 

@@ -4,39 +4,19 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import Any, Dict, List
+from typing import Any, List
 
-from treadle._device import absent
+from treadle._device import facade
 
-_refused = absent.refusals("cuda")
-
-
-def memory_allocated(device: Any = None) -> int:
-    """Bytes that tensors take on a device."""
-    return 0
-
+memory_allocated, memory_stats, empty_cache, reset_peak_memory_stats = facade.memory("cuda.memory")
 
 max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 memory_cached = max_memory_cached = memory_allocated  # older names
 
 
-def memory_stats(device: Any = None) -> Dict[str, Any]:
-    """Numbers about the allocator of a device: there is none."""
-    return OrderedDict()
-
-
 def memory_snapshot(mempool_id: Any = None) -> List[Any]:
     """The blocks of the allocator of a device: there is none."""
     return []
-
-
-def empty_cache() -> None:
-    """Nothing is kept for later on a device."""
-
-
-def reset_peak_memory_stats(device: Any = None) -> None:
-    """Nothing was counted."""
 
 
 reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
@@ -48,10 +28,10 @@ def get_allocator_backend() -> str:
     return "native"
 
 
-list_gpu_processes = _refused("list_gpu_processes")
-mem_get_info = _refused("mem_get_info")
-memory_summary = _refused("memory_summary")
-set_per_process_memory_fraction = _refused("set_per_process_memory_fraction")
+list_gpu_processes = facade.refused("cuda", "list_gpu_processes")
+mem_get_info = facade.refused("cuda", "mem_get_info")
+memory_summary = facade.refused("cuda", "memory_summary")
+set_per_process_memory_fraction = facade.refused("cuda", "set_per_process_memory_fraction")
 
 __all__ = [
     "empty_cache",

@@ -12,12 +12,12 @@ from __future__ import annotations
 import contextlib
 from typing import Iterator
 
-from treadle._device import absent
+from treadle._device import facade, registry
 
 
 def _need_device(function: str) -> None:
-    if not absent.is_available("cuda"):
-        raise absent.no_device(f"cuda.profiler.{function}")
+    if not registry.is_available("cuda"):
+        raise facade.no_device(f"cuda.profiler.{function}")
 
 
 def start() -> None:

@@ -9,27 +9,9 @@ from __future__ import annotations
 from typing import Any, Iterable, List
 
 from treadle._C import Tensor
-from treadle._device import absent
+from treadle._device import facade
 
-_refused = absent.refusals("cuda")
-
-
-def manual_seed(seed: int) -> None:
-    """Seed the generator of the current device, if there is one."""
-    int(seed)
-
-
-def manual_seed_all(seed: int) -> None:
-    """Seed the generators of all devices."""
-    int(seed)
-
-
-def seed() -> None:
-    """Seed the generator of the current device from the system, if there is one."""
-
-
-def seed_all() -> None:
-    """Seed the generators of all devices from the system."""
+manual_seed, manual_seed_all, seed, seed_all = facade.seeds("cuda.random")
 
 
 def get_rng_state_all() -> List[Tensor]:
@@ -40,12 +22,12 @@ def get_rng_state_all() -> List[Tensor]:
 def set_rng_state_all(new_states: Iterable[Any]) -> None:
     """Set the state of the generator of each device. RuntimeError for a state without a device."""
     if list(new_states):
-        raise absent.no_device("cuda.set_rng_state_all")
+        raise facade.no_device("cuda.set_rng_state_all")
 
 
-get_rng_state = _refused("get_rng_state")
-initial_seed = _refused("initial_seed")
-set_rng_state = _refused("set_rng_state")
+get_rng_state = facade.refused("cuda", "get_rng_state")
+initial_seed = facade.refused("cuda", "initial_seed")
+set_rng_state = facade.refused("cuda", "set_rng_state")
 
 __all__ = [
     "get_rng_state",

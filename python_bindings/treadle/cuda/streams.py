@@ -6,19 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle._device import absent
+from treadle._device import facade
 
-_refused = absent.refusals("cuda")
-
-
-class Stream:
-    """A queue of work on a device. RuntimeError where there is no device."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        found = absent.of_backend("cuda", cls.__name__)
-        if found is None:
-            raise absent.no_device(f"cuda.{cls.__name__}")
-        return found(*args, **kwargs)
+Stream: Any = facade.stream_type("cuda", "cuda.streams")
 
 
 class ExternalStream(Stream):
@@ -29,7 +19,7 @@ class Event:
     """A mark in a stream. It can be made before there is a device, but not recorded."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        found = absent.of_backend("cuda", "Event") if cls is Event else None
+        found = facade.of_backend("cuda", "Event") if cls is Event else None
         return super().__new__(cls) if found is None else found(*args, **kwargs)
 
     def __init__(
@@ -39,11 +29,11 @@ class Event:
 
     def record(self, stream: Any = None) -> None:
         """Put the mark into a stream."""
-        raise absent.no_device("cuda.Event.record")
+        raise facade.no_device("cuda.Event.record")
 
     def wait(self, stream: Any = None) -> None:
         """Let a stream wait for the mark."""
-        raise absent.no_device("cuda.Event.wait")
+        raise facade.no_device("cuda.Event.wait")
 
     def query(self) -> bool:
         """Whether all work before the mark is done, as it is for one that was never recorded."""
@@ -68,7 +58,7 @@ class StreamContext:
 
     def __enter__(self) -> None:
         if self.stream is not None:
-            raise absent.no_device("cuda.stream")
+            raise facade.no_device("cuda.stream")
 
     def __exit__(self, *_: Any) -> None:
         pass
@@ -79,9 +69,9 @@ def stream(stream: Any) -> StreamContext:
     return StreamContext(stream)
 
 
-current_stream = _refused("current_stream")
-default_stream = _refused("default_stream")
-set_stream = _refused("set_stream")
+current_stream = facade.refused("cuda", "current_stream")
+default_stream = facade.refused("cuda", "default_stream")
+set_stream = facade.refused("cuda", "set_stream")
 
 __all__ = [
     "Event",

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any, List, Optional, Sequence, Tuple
 
-import treadle
+from treadle import _C
 from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.distributed import reduce_op
 from treadle.distributed._world import group_of
 from treadle.distributed.process_group import Call, ProcessGroup
@@ -89,7 +90,7 @@ def _reduced_part(call: Call, op: ReduceOp, parts: Sequence[Tensor]) -> Tensor:
     for member in range(call.group.size()):
         value = parts[me]
         if member != me:
-            value = treadle.empty_like(parts[me])
+            value = _C.empty_like(parts[me])
             call.receive_into(member, value)
         mine.append(value)
     return reduce_op.reduced(op, mine) if parts[me].numel() else parts[me]
@@ -114,7 +115,7 @@ def all_reduce(
         me = members.rank()
         for other in call.others():
             call.send(other, mine, step=1)
-        with treadle.no_grad():
+        with no_grad():
             parts[me].copy_(mine)
             for other in call.others():
                 call.receive_into(other, parts[other], step=1)
@@ -150,10 +151,10 @@ def reduce(
         for member in range(members.size()):
             value = mine
             if member != root:
-                value = treadle.empty_like(mine)
+                value = _C.empty_like(mine)
                 call.receive_into(member, value)
             values.append(value)
-        with treadle.no_grad():
+        with no_grad():
             tensor.detach().copy_(reduce_op.reduced(op, values).reshape(tensor.shape))
 
     return members.start(task, [tensor], async_op)
@@ -205,7 +206,7 @@ def _gather_to_all(
         mine = _values(tensor)
         for other in call.others():
             call.send(other, mine)
-        with treadle.no_grad():
+        with no_grad():
             places[members.rank()].detach().copy_(tensor.detach())
         for other in call.others():
             call.receive_into(other, places[other])
@@ -264,7 +265,7 @@ def gather(
         if not is_root:
             call.send(root, _values(tensor))
             return
-        with treadle.no_grad():
+        with no_grad():
             places[root].detach().copy_(tensor.detach())
         for other in call.others():
             call.receive_into(other, places[other])
@@ -300,7 +301,7 @@ def scatter(
             return
         for other in call.others():
             call.send(other, _values(pieces[other]))
-        with treadle.no_grad():
+        with no_grad():
             tensor.detach().copy_(pieces[root].detach())
 
     return members.start(task, [tensor], async_op)
@@ -326,7 +327,7 @@ def reduce_scatter(
 
     def task() -> None:
         mine = _reduced_part(call, op, [_values(piece) for piece in pieces])
-        with treadle.no_grad():
+        with no_grad():
             output.detach().copy_(mine.reshape(output.shape))
 
     return members.start(task, [output], async_op)
@@ -371,7 +372,7 @@ def all_to_all(
         me = members.rank()
         for other in call.others():
             call.send(other, _values(inputs[other]))
-        with treadle.no_grad():
+        with no_grad():
             outputs[me].detach().copy_(inputs[me].detach())
         for other in call.others():
             call.receive_into(other, outputs[other])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from typing import Any, List, Optional
 
-import treadle
+from treadle import _C
 from treadle.distributed._world import group_of
 from treadle.distributed.collectives import Group, _place
 from treadle.distributed.process_group import ProcessGroup
@@ -74,7 +74,7 @@ def broadcast_object_list(
     group_src: Optional[int] = None,
 ) -> None:
     """Replace the objects in the list by those in the list of the process `src`."""
-    if device is not None and treadle.device(device).type != "cpu":
+    if device is not None and _C.device(device).type != "cpu":
         raise ValueError(f"broadcast_object_list: expected device on the cpu, got {device}")
     members = group_of(group)
     if members is None:

@@ -16,8 +16,9 @@ from collections import defaultdict
 from datetime import timedelta
 from typing import Any, Callable, DefaultDict, Iterator, List, Optional, Sequence, Tuple
 
-import treadle
+from treadle import _C
 from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.distributed._mesh import Key, Mesh
 from treadle.distributed.errors import DistBackendError, DistNetworkError
 from treadle.distributed.work import Work
@@ -223,8 +224,8 @@ def write(function: str, rank: int, tensor: Tensor, content: bytearray) -> None:
             "the tensors of the processes differ in shape or dtype"
         )
     if expected:
-        with treadle.no_grad():
-            read = treadle.frombuffer(content, dtype=tensor.dtype)
+        with no_grad():
+            read = _C.frombuffer(content, dtype=tensor.dtype)
             tensor.detach().copy_(read.reshape(tensor.shape))
 
 

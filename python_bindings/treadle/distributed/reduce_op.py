@@ -7,7 +7,7 @@ from __future__ import annotations
 import enum
 from typing import Callable, Dict, Sequence
 
-import treadle
+from treadle import _C
 from treadle._C import Tensor
 
 
@@ -31,14 +31,14 @@ class ReduceOp(enum.IntEnum):
 ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
 
 _STEPS: Dict[ReduceOp, Callable[[Tensor, Tensor], Tensor]] = {
-    ReduceOp.SUM: treadle.add,
-    ReduceOp.AVG: treadle.add,
-    ReduceOp.PRODUCT: treadle.mul,
-    ReduceOp.MIN: treadle.minimum,
-    ReduceOp.MAX: treadle.maximum,
-    ReduceOp.BAND: treadle.bitwise_and,
-    ReduceOp.BOR: treadle.bitwise_or,
-    ReduceOp.BXOR: treadle.bitwise_xor,
+    ReduceOp.SUM: _C.add,
+    ReduceOp.AVG: _C.add,
+    ReduceOp.PRODUCT: _C.mul,
+    ReduceOp.MIN: _C.minimum,
+    ReduceOp.MAX: _C.maximum,
+    ReduceOp.BAND: _C.bitwise_and,
+    ReduceOp.BOR: _C.bitwise_or,
+    ReduceOp.BXOR: _C.bitwise_xor,
 }
 
 

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.distributions import constraints
 from treadle.distributions._parameters.probs_or_logits import ProbsOrLogits, check_one_given
 from treadle.distributions.exp_family import ExponentialFamily
@@ -55,15 +57,15 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     @property
     def mode(self) -> Tensor:
         mode = (self.probs >= 0.5).to(self.probs)
-        return mode.masked_fill(self.probs == 0.5, _t.nan)
+        return mode.masked_fill(self.probs == 0.5, math.nan)
 
     @property
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
-        with _t.no_grad():
-            return _t.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+        with no_grad():
+            return _C.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -75,13 +77,13 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = _t.arange(2, dtype=self._param.dtype, device=self._param.device)
+        values = _C.arange(2, dtype=self._param.dtype, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + self._batch_shape) if expand else values
 
     @property
     def _natural_params(self) -> tuple[Tensor]:
-        return (_t.logit(self.probs),)
+        return (_C.logit(self.probs),)
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
-        return _t.log1p(_t.exp(x))
+        return _C.log1p(_C.exp(x))

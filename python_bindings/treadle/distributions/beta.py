@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions.dirichlet import Dirichlet
@@ -32,9 +32,9 @@ class Beta(ExponentialFamily):
         self, concentration1: Any, concentration0: Any, validate_args: Optional[bool] = None
     ) -> None:
         if isinstance(concentration1, Number) and isinstance(concentration0, Number):
-            both = _t.tensor([float(concentration1), float(concentration0)])
+            both = _C.tensor([float(concentration1), float(concentration0)])
         else:
-            both = _t.stack(broadcast_all(concentration1, concentration0), -1)
+            both = _C.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
@@ -72,7 +72,7 @@ class Beta(ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        return self._dirichlet.log_prob(_t.stack([value, 1.0 - value], -1))
+        return self._dirichlet.log_prob(_C.stack([value, 1.0 - value], -1))
 
     def entropy(self) -> Tensor:
         return self._dirichlet.entropy()
@@ -82,4 +82,4 @@ class Beta(ExponentialFamily):
         return self.concentration1, self.concentration0
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
-        return _t.lgamma(x) + _t.lgamma(y) - _t.lgamma(x + y)
+        return _C.lgamma(x) + _C.lgamma(y) - _C.lgamma(x + y)

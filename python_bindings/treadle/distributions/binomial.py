@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.distributions import constraints
 from treadle.distributions._parameters.probs_or_logits import ProbsOrLogits, check_one_given
 from treadle.distributions.distribution import Distribution
@@ -78,8 +79,8 @@ class Binomial(ProbsOrLogits, Distribution):
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        with _t.no_grad():
-            return _t.binomial(self.total_count.expand(shape), self.probs.expand(shape))
+        with no_grad():
+            return _C.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -87,11 +88,11 @@ class Binomial(ProbsOrLogits, Distribution):
         # k log(p) + (n - k) log(1 - p) is k logits - n log(1 + exp(logits)), and that logarithm is
         # taken so that its exponential does not overflow.
         log_ways = (
-            _t.lgamma(self.total_count + 1)
-            - _t.lgamma(value + 1)
-            - _t.lgamma(self.total_count - value + 1)
+            _C.lgamma(self.total_count + 1)
+            - _C.lgamma(value + 1)
+            - _C.lgamma(self.total_count - value + 1)
         )
-        log_one_plus = _positive_part(self.logits) + _t.log1p(_t.exp(-_t.abs(self.logits)))
+        log_one_plus = _positive_part(self.logits) + _C.log1p(_C.exp(-_C.abs(self.logits)))
         return value * self.logits + log_ways - self.total_count * log_one_plus
 
     def _trials(self, what: str) -> int:
@@ -104,11 +105,11 @@ class Binomial(ProbsOrLogits, Distribution):
         """Raises NotImplementedError where `total_count` has different numbers."""
         self._trials("entropy")
         log_probs = self.log_prob(self.enumerate_support(False))
-        return -(_t.exp(log_probs) * log_probs).sum(0)
+        return -(_C.exp(log_probs) * log_probs).sum(0)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """Raises NotImplementedError where `total_count` has different numbers."""
         total = self._trials("enumerate_support")
-        values = _t.arange(1 + total, dtype=self._param.dtype, device=self._param.device)
+        values = _C.arange(1 + total, dtype=self._param.dtype, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + self._batch_shape) if expand else values

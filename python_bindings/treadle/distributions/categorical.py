@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
+from treadle._functions.variadic import broadcast_tensors
+from treadle._tensor.type_info import finfo
 from treadle.distributions import constraints
 from treadle.distributions._parameters.probs_or_logits import ProbsOrLogits, check_one_given
 from treadle.distributions.distribution import Distribution
@@ -60,7 +63,9 @@ class Categorical(ProbsOrLogits, Distribution):
 
     def _unknown(self) -> Tensor:
         """NaN: classes have no mean."""
-        return _t.full(self._batch_shape, _t.nan, dtype=self.probs.dtype, device=self.probs.device)
+        return _C.full(
+            self._batch_shape, math.nan, dtype=self.probs.dtype, device=self.probs.device
+        )
 
     @property
     def mean(self) -> Tensor:
@@ -77,21 +82,21 @@ class Categorical(ProbsOrLogits, Distribution):
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         sample_shape = Size(sample_shape)
         rows = self.probs.reshape(-1, self._num_events)
-        drawn = _t.multinomial(rows, sample_shape.numel(), True).T
+        drawn = _C.multinomial(rows, sample_shape.numel(), True).T
         return drawn.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        value, log_pmf = _t.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
+        value, log_pmf = broadcast_tensors(value.long().unsqueeze(-1), self.logits)
         return log_pmf.gather(-1, value[..., :1]).squeeze(-1)
 
     def entropy(self) -> Tensor:
         # A class of probability 0 adds 0.
-        logits = _t.clamp(self.logits, min=_t.finfo(self.logits.dtype).min)
+        logits = _C.clamp(self.logits, min=finfo(self.logits.dtype).min)
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = _t.arange(self._num_events, dtype=_t.long, device=self._param.device)
+        values = _C.arange(self._num_events, dtype=_C.long, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + self._batch_shape) if expand else values

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
@@ -34,7 +34,7 @@ class Cauchy(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return _t.full_like(self.loc, _t.nan)
+        return _C.full_like(self.loc, math.nan)
 
     @property
     def mode(self) -> Tensor:
@@ -42,7 +42,7 @@ class Cauchy(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return _t.full_like(self.loc, _t.inf)
+        return _C.full_like(self.loc, math.inf)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -57,10 +57,10 @@ class Cauchy(Distribution):
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        return _t.atan((value - self.loc) / self.scale) / math.pi + 0.5
+        return _C.atan((value - self.loc) / self.scale) / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
-        return _t.tan(math.pi * (value - 0.5)) * self.scale + self.loc
+        return _C.tan(math.pi * (value - 0.5)) * self.scale + self.loc
 
     def entropy(self) -> Tensor:
         return math.log(4 * math.pi) + self.scale.log()

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional, Sequence
 
-import treadle as _t
+from treadle import _C, linalg
 from treadle._C import Tensor
+from treadle._tensor.type_info import finfo
 
 __all__ = [
     "Constraint",
@@ -378,8 +379,8 @@ class _CorrCholesky(_LowerCholesky):
 
     def check(self, value: Tensor) -> Tensor:
         # Ten roundings in each of the squares that are summed.
-        tolerance = _t.finfo(value.dtype).eps * value.size(-1) * 10
-        length = _t.linalg.norm(value.detach(), dim=-1)
+        tolerance = finfo(value.dtype).eps * value.size(-1) * 10
+        length = linalg.norm(value.detach(), dim=-1)
         return (length - 1).abs().le(tolerance).all(dim=-1) & super().check(value)
 
 
@@ -387,10 +388,10 @@ class _Square(_MatrixConstraint):
     """Square matrices."""
 
     def check(self, value: Tensor) -> Tensor:
-        return _t.full(
+        return _C.full(
             value.shape[:-2],
             value.shape[-2] == value.shape[-1],
-            dtype=_t.bool,
+            dtype=_C.bool,
             device=value.device,
         )
 
@@ -402,7 +403,7 @@ class _Symmetric(_Square):
         square = super().check(value)
         if value.shape[-2] != value.shape[-1]:
             return square
-        return _t.isclose(value, value.mT, atol=1e-6).all(-2).all(-1)
+        return _C.isclose(value, value.mT, atol=1e-6).all(-2).all(-1)
 
 
 class _PositiveSemidefinite(_Symmetric):
@@ -412,7 +413,7 @@ class _PositiveSemidefinite(_Symmetric):
         symmetric = super().check(value)
         if not symmetric.all():
             return symmetric
-        return _t.linalg.eigvalsh(value).ge(0).all(-1)
+        return linalg.eigvalsh(value).ge(0).all(-1)
 
 
 class _PositiveDefinite(_Symmetric):
@@ -422,7 +423,7 @@ class _PositiveDefinite(_Symmetric):
         symmetric = super().check(value)
         if not symmetric.all():
             return symmetric
-        return _t.linalg.cholesky_ex(value).info.eq(0)
+        return linalg.cholesky_ex(value).info.eq(0)
 
 
 class _Cat(Constraint):
@@ -464,7 +465,7 @@ class _Cat(Constraint):
         for constraint, length in zip(self.cseq, self.lengths):
             checks.append(constraint.check(value.narrow(self.dim, start, length)))
             start += length
-        return _t.cat(checks, self.dim)
+        return _C.cat(checks, self.dim)
 
 
 class _Stack(Constraint):
@@ -492,7 +493,7 @@ class _Stack(Constraint):
                 f"stack: expected a value that has dimension {self.dim}, got one of {value.dim()}"
             )
         parts = [value.select(self.dim, i) for i in range(value.size(self.dim))]
-        return _t.stack([c.check(part) for part, c in zip(parts, self.cseq)], self.dim)
+        return _C.stack([c.check(part) for part, c in zip(parts, self.cseq)], self.dim)
 
 
 dependent = _Dependent()

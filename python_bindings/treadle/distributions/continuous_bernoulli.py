@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions._parameters.probs_or_logits import ProbsOrLogits, check_one_given
@@ -70,43 +70,43 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         """`probs`, and a number that the formulas take in place of those near 1/2: a NaN that is
         chosen away in the value would still reach the gradient.
         """
-        return _t.where(self._outside_unstable_region(), self.probs, self._lims[0])
+        return _C.where(self._outside_unstable_region(), self.probs, self._lims[0])
 
     def _cont_bern_log_norm(self) -> Tensor:
         """The logarithm of the normalising factor, 2 atanh(1 - 2 probs) / (1 - 2 probs)."""
         cut = self._cut_probs()
         low = cut <= 0.5
-        below, above = _t.where(low, cut, 0.0), _t.where(low, 1.0, cut)
-        log_gap = _t.where(low, _t.log1p(-2.0 * below), _t.log(2.0 * above - 1.0))
-        log_norm = _t.log(_t.abs(_t.log1p(-cut) - _t.log(cut))) - log_gap
-        x = _t.pow(self.probs - 0.5, 2)
+        below, above = _C.where(low, cut, 0.0), _C.where(low, 1.0, cut)
+        log_gap = _C.where(low, _C.log1p(-2.0 * below), _C.log(2.0 * above - 1.0))
+        log_norm = _C.log(_C.abs(_C.log1p(-cut) - _C.log(cut))) - log_gap
+        x = _C.pow(self.probs - 0.5, 2)
         taylor = math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * x) * x
-        return _t.where(self._outside_unstable_region(), log_norm, taylor)
+        return _C.where(self._outside_unstable_region(), log_norm, taylor)
 
     @property
     def mean(self) -> Tensor:
         cut = self._cut_probs()
-        mean = cut / (2.0 * cut - 1.0) + 1.0 / (_t.log1p(-cut) - _t.log(cut))
+        mean = cut / (2.0 * cut - 1.0) + 1.0 / (_C.log1p(-cut) - _C.log(cut))
         x = self.probs - 0.5
-        taylor = 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * _t.pow(x, 2)) * x
-        return _t.where(self._outside_unstable_region(), mean, taylor)
+        taylor = 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * _C.pow(x, 2)) * x
+        return _C.where(self._outside_unstable_region(), mean, taylor)
 
     @property
     def stddev(self) -> Tensor:
-        return _t.sqrt(self.variance)
+        return _C.sqrt(self.variance)
 
     @property
     def variance(self) -> Tensor:
         cut = self._cut_probs()
-        log_odds = _t.log1p(-cut) - _t.log(cut)
-        variance = cut * (cut - 1.0) / _t.pow(1.0 - 2.0 * cut, 2) + 1.0 / _t.pow(log_odds, 2)
-        x = _t.pow(self.probs - 0.5, 2)
+        log_odds = _C.log1p(-cut) - _C.log(cut)
+        variance = cut * (cut - 1.0) / _C.pow(1.0 - 2.0 * cut, 2) + 1.0 / _C.pow(log_odds, 2)
+        x = _C.pow(self.probs - 0.5, 2)
         taylor = 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x
-        return _t.where(self._outside_unstable_region(), variance, taylor)
+        return _C.where(self._outside_unstable_region(), variance, taylor)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return self.icdf(_t.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
+        return self.icdf(_C.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -119,19 +119,19 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         cut = self._cut_probs()
-        powers = _t.pow(cut, value) * _t.pow(1.0 - cut, 1.0 - value)
+        powers = _C.pow(cut, value) * _C.pow(1.0 - cut, 1.0 - value)
         cdf = (powers + cut - 1.0) / (2.0 * cut - 1.0)
-        cdf = _t.where(self._outside_unstable_region(), cdf, value)
-        return _t.where(value <= 0.0, 0.0, _t.where(value >= 1.0, 1.0, cdf))
+        cdf = _C.where(self._outside_unstable_region(), cdf, value)
+        return _C.where(value <= 0.0, 0.0, _C.where(value >= 1.0, 1.0, cdf))
 
     def icdf(self, value: Tensor) -> Tensor:
         cut = self._cut_probs()
-        moved = _t.log1p(-cut + value * (2.0 * cut - 1.0)) - _t.log1p(-cut)
-        icdf = moved / (_t.log(cut) - _t.log1p(-cut))
-        return _t.where(self._outside_unstable_region(), icdf, value)
+        moved = _C.log1p(-cut + value * (2.0 * cut - 1.0)) - _C.log1p(-cut)
+        icdf = moved / (_C.log(cut) - _C.log1p(-cut))
+        return _C.where(self._outside_unstable_region(), icdf, value)
 
     def entropy(self) -> Tensor:
-        log_probs0, log_probs1 = _t.log1p(-self.probs), _t.log(self.probs)
+        log_probs0, log_probs1 = _C.log1p(-self.probs), _C.log(self.probs)
         weighted = self.mean * (log_probs0 - log_probs1)
         return weighted - self._cont_bern_log_norm() - log_probs0
 
@@ -141,7 +141,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         outside = (x <= self._lims[0] - 0.5) | (x > self._lims[1] - 0.5)
-        cut = _t.where(outside, x, self._lims[0] - 0.5)
-        log_norm = _t.log(_t.abs(_t.expm1(cut))) - _t.log(_t.abs(cut))
-        taylor = 0.5 * x + _t.pow(x, 2) / 24.0 - _t.pow(x, 4) / 2880.0
-        return _t.where(outside, log_norm, taylor)
+        cut = _C.where(outside, x, self._lims[0] - 0.5)
+        log_norm = _C.log(_C.abs(_C.expm1(cut))) - _C.log(_C.abs(cut))
+        taylor = 0.5 * x + _C.pow(x, 2) / 24.0 - _C.pow(x, 4) / 2880.0
+        return _C.where(outside, log_norm, taylor)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle as _t
 from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
@@ -44,9 +43,9 @@ class Dirichlet(ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         return (
-            _t.xlogy(self.concentration - 1.0, value).sum(-1)
-            + _t.lgamma(self.concentration.sum(-1))
-            - _t.lgamma(self.concentration).sum(-1)
+            _C.xlogy(self.concentration - 1.0, value).sum(-1)
+            + _C.lgamma(self.concentration.sum(-1))
+            - _C.lgamma(self.concentration).sum(-1)
         )
 
     @property
@@ -59,7 +58,7 @@ class Dirichlet(ExponentialFamily):
         mode = above / above.sum(-1, True)
         # Where no concentration reaches 1 the density grows towards the corners.
         corner = one_hot(mode.argmax(dim=-1), self.concentration.shape[-1]).to(mode)
-        return _t.where((self.concentration < 1).all(dim=-1, keepdim=True), corner, mode)
+        return _C.where((self.concentration < 1).all(dim=-1, keepdim=True), corner, mode)
 
     @property
     def variance(self) -> Tensor:
@@ -70,10 +69,10 @@ class Dirichlet(ExponentialFamily):
         k = self.concentration.size(-1)
         total = self.concentration.sum(-1)
         return (
-            _t.lgamma(self.concentration).sum(-1)
-            - _t.lgamma(total)
-            - (k - total) * _t.digamma(total)
-            - ((self.concentration - 1.0) * _t.digamma(self.concentration)).sum(-1)
+            _C.lgamma(self.concentration).sum(-1)
+            - _C.lgamma(total)
+            - (k - total) * _C.digamma(total)
+            - ((self.concentration - 1.0) * _C.digamma(self.concentration)).sum(-1)
         )
 
     @property
@@ -81,4 +80,4 @@ class Dirichlet(ExponentialFamily):
         return (self.concentration,)
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
-        return x.lgamma().sum(-1) - _t.lgamma(x.sum(-1))
+        return x.lgamma().sum(-1) - _C.lgamma(x.sum(-1))

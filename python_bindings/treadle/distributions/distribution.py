@@ -12,8 +12,9 @@ from __future__ import annotations
 import warnings
 from typing import Any, Mapping, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.distributions import constraints
 from treadle.distributions.utils import lazy_property
 
@@ -138,7 +139,7 @@ class Distribution:
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         """Values of shape sample_shape + batch_shape + event_shape, without a gradient."""
-        with _t.no_grad():
+        with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
@@ -176,7 +177,7 @@ class Distribution:
 
     def perplexity(self) -> Tensor:
         """exp(entropy), of shape batch_shape."""
-        return _t.exp(self.entropy())
+        return _C.exp(self.entropy())
 
     def _extended_shape(self, sample_shape: Any = Size()) -> Size:
         """sample_shape + batch_shape + event_shape."""

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Union
 
-import treadle as _t
 from treadle._C import Size, Tensor
 from treadle.autograd import grad
+from treadle.autograd.grad_mode import enable_grad
 from treadle.distributions.distribution import Distribution
 
 __all__ = ["ExponentialFamily"]
@@ -36,7 +36,7 @@ class ExponentialFamily(Distribution):
 
     def entropy(self) -> Tensor:
         """F(theta) - <theta, grad F(theta)> - E[k], of shape batch_shape."""
-        with _t.enable_grad():
+        with enable_grad():
             params = [p.detach().requires_grad_() for p in self._natural_params]
             normalizer = self._log_normalizer(*params)
             slopes = grad(normalizer.sum(), params, create_graph=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
@@ -36,7 +36,7 @@ class Exponential(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        return _t.zeros_like(self.rate)
+        return _C.zeros_like(self.rate)
 
     @property
     def stddev(self) -> Tensor:
@@ -58,17 +58,17 @@ class Exponential(ExponentialFamily):
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        return 1 - _t.exp(-self.rate * value)
+        return 1 - _C.exp(-self.rate * value)
 
     def icdf(self, value: Tensor) -> Tensor:
-        return -_t.log1p(-value) / self.rate
+        return -_C.log1p(-value) / self.rate
 
     def entropy(self) -> Tensor:
-        return 1.0 - _t.log(self.rate)
+        return 1.0 - _C.log(self.rate)
 
     @property
     def _natural_params(self) -> tuple[Tensor]:
         return (-self.rate,)
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
-        return -_t.log(-x)
+        return -_C.log(-x)

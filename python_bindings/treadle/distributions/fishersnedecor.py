@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
+from treadle._tensor.type_info import finfo
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
 from treadle.distributions.distribution import Distribution
@@ -39,17 +41,17 @@ class FisherSnedecor(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        df2 = self.df2.masked_fill(self.df2 <= 2, _t.nan)
+        df2 = self.df2.masked_fill(self.df2 <= 2, math.nan)
         return df2 / (df2 - 2)
 
     @property
     def mode(self) -> Tensor:
         mode = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
-        return mode.masked_fill(self.df1 <= 2, _t.nan)
+        return mode.masked_fill(self.df1 <= 2, math.nan)
 
     @property
     def variance(self) -> Tensor:
-        df2 = self.df2.masked_fill(self.df2 <= 4, _t.nan)
+        df2 = self.df2.masked_fill(self.df2 <= 4, math.nan)
         spread = 2 * df2.pow(2) * (self.df1 + df2 - 2)
         return spread / (self.df1 * (df2 - 2).pow(2) * (df2 - 4))
 
@@ -59,7 +61,7 @@ class FisherSnedecor(Distribution):
         below = self._gamma2.rsample(sample_shape).view(shape)
         value = above / below
         # Positive, for logarithms are taken of it; the gradient is left as it is.
-        value.detach().clamp_(min=_t.finfo(value.dtype).tiny)
+        value.detach().clamp_(min=finfo(value.dtype).tiny)
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -68,4 +70,4 @@ class FisherSnedecor(Distribution):
         half1, half2, ratio = self.df1 * 0.5, self.df2 * 0.5, self.df1 / self.df2
         log_beta = half1.lgamma() + half2.lgamma() - (half1 + half2).lgamma()
         powers = half1 * ratio.log() + (half1 - 1) * value.log()
-        return powers - log_beta - (half1 + half2) * _t.log1p(ratio * value)
+        return powers - log_beta - (half1 + half2) * _C.log1p(ratio * value)

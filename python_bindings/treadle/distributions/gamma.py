@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional
 
-import treadle as _t
-from treadle import _C
+from treadle import _C, special
 from treadle._C import Size, Tensor
+from treadle._tensor.type_info import finfo
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
 from treadle.distributions.exp_family import ExponentialFamily
@@ -52,31 +52,31 @@ class Gamma(ExponentialFamily):
         shape = self._extended_shape(sample_shape)
         value = _C._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
         # Positive, for logarithms are taken of it; the gradient is left as it is.
-        value.detach().clamp_(min=_t.finfo(value.dtype).tiny)
+        value.detach().clamp_(min=finfo(value.dtype).tiny)
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:
-        value = _t.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
+        value = _C.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         if self._validate_args:
             self._validate_sample(value)
         return (
-            _t.xlogy(self.concentration, self.rate)
-            + _t.xlogy(self.concentration - 1, value)
+            _C.xlogy(self.concentration, self.rate)
+            + _C.xlogy(self.concentration - 1, value)
             - self.rate * value
-            - _t.lgamma(self.concentration)
+            - _C.lgamma(self.concentration)
         )
 
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        return _t.special.gammainc(self.concentration, self.rate * value)
+        return special.gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:
         return (
             self.concentration
-            - _t.log(self.rate)
-            + _t.lgamma(self.concentration)
-            + (1.0 - self.concentration) * _t.digamma(self.concentration)
+            - _C.log(self.rate)
+            + _C.lgamma(self.concentration)
+            + (1.0 - self.concentration) * _C.digamma(self.concentration)
         )
 
     @property
@@ -84,4 +84,4 @@ class Gamma(ExponentialFamily):
         return self.concentration - 1, -self.rate
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
-        return _t.lgamma(x + 1) + (x + 1) * _t.log(-y.reciprocal())
+        return _C.lgamma(x + 1) + (x + 1) * _C.log(-y.reciprocal())

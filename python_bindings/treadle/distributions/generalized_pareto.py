@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
@@ -40,22 +41,24 @@ class GeneralizedPareto(Distribution):
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
-        upper = _t.where(self.concentration < 0, self.loc - self.scale / self.concentration, _t.inf)
+        upper = _C.where(
+            self.concentration < 0, self.loc - self.scale / self.concentration, math.inf
+        )
         return constraints.interval(self.loc, upper)
 
     def _split(self) -> tuple[Tensor, Tensor]:
         """Where the concentration is 0, and the concentration with 1 in those places: a NaN that is
         chosen away in the value would still reach the gradient.
         """
-        zero = _t.isclose(self.concentration, _t.zeros_like(self.concentration))
-        return zero, _t.where(zero, _t.ones_like(self.concentration), self.concentration)
+        zero = _C.isclose(self.concentration, _C.zeros_like(self.concentration))
+        return zero, _C.where(zero, _C.ones_like(self.concentration), self.concentration)
 
     def _z(self, x: Tensor) -> Tensor:
         return (x - self.loc) / self.scale
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return self.icdf(_t.rand(shape, dtype=self.loc.dtype, device=self.loc.device))
+        return self.icdf(_C.rand(shape, dtype=self.loc.dtype, device=self.loc.device))
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """The logarithm of the chance of a number above `value`."""
@@ -63,43 +66,43 @@ class GeneralizedPareto(Distribution):
             self._validate_sample(value)
         zero, safe = self._split()
         z = self._z(value)
-        return _t.where(zero, -z, -_t.log1p(safe * z) / safe)
+        return _C.where(zero, -z, -_C.log1p(safe * z) / safe)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         zero, safe = self._split()
         z = self._z(value)
-        log_density = -(1 / safe + 1) * _t.log1p(safe * z)
-        return _t.where(zero, -z, log_density) - _t.log(self.scale)
+        log_density = -(1 / safe + 1) * _C.log1p(safe * z)
+        return _C.where(zero, -z, log_density) - _C.log(self.scale)
 
     def log_cdf(self, value: Tensor) -> Tensor:
         """The logarithm of cdf."""
-        return _t.log1p(-_t.exp(self.log_survival_function(value)))
+        return _C.log1p(-_C.exp(self.log_survival_function(value)))
 
     def cdf(self, value: Tensor) -> Tensor:
-        return _t.exp(self.log_cdf(value))
+        return _C.exp(self.log_cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
         zero, safe = self._split()
-        log_rest = _t.log1p(-value)
-        return self.loc + self.scale * _t.where(zero, -log_rest, _t.expm1(-safe * log_rest) / safe)
+        log_rest = _C.log1p(-value)
+        return self.loc + self.scale * _C.where(zero, -log_rest, _C.expm1(-safe * log_rest) / safe)
 
     @property
     def mean(self) -> Tensor:
         """NaN for a concentration of 1 or more."""
         mean = self.loc + self.scale / (1 - self.concentration)
-        return mean.masked_fill(self.concentration >= 1, _t.nan)
+        return mean.masked_fill(self.concentration >= 1, math.nan)
 
     @property
     def variance(self) -> Tensor:
         """NaN for a concentration of 1/2 or more."""
         rest = 1 - self.concentration
         variance = self.scale**2 / (rest**2 * (1 - 2 * self.concentration))
-        return variance.masked_fill(self.concentration >= 0.5, _t.nan)
+        return variance.masked_fill(self.concentration >= 0.5, math.nan)
 
     def entropy(self) -> Tensor:
-        return _t.log(self.scale) + self.concentration + 1
+        return _C.log(self.scale) + self.concentration + 1
 
     @property
     def mode(self) -> Tensor:

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
+from treadle._tensor.type_info import finfo
+from treadle.autograd.grad_mode import no_grad
 from treadle.distributions import constraints
 from treadle.distributions._parameters.probs_or_logits import ProbsOrLogits, check_one_given
 from treadle.distributions.distribution import Distribution, describe
@@ -60,7 +62,7 @@ class Geometric(ProbsOrLogits, Distribution):
 
     @property
     def mode(self) -> Tensor:
-        return _t.zeros_like(self.probs)
+        return _C.zeros_like(self.probs)
 
     @property
     def variance(self) -> Tensor:
@@ -68,9 +70,9 @@ class Geometric(ProbsOrLogits, Distribution):
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        with _t.no_grad():
-            u = _t.rand(shape, dtype=self._param.dtype, device=self._param.device)
-            u = u.clamp(min=_t.finfo(u.dtype).tiny)
+        with no_grad():
+            u = _C.rand(shape, dtype=self._param.dtype, device=self._param.device)
+            u = u.clamp(min=finfo(u.dtype).tiny)
             return (u.log() / (-self.probs.expand(shape)).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:

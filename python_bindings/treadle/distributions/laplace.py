@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
+from treadle._tensor.type_info import finfo
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
 from treadle.distributions.distribution import Distribution
@@ -48,23 +49,23 @@ class Laplace(Distribution):
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         # In (-1, 1), so that the logarithm is finite.
-        u = self.loc.new_empty(shape).uniform_(_t.finfo(self.loc.dtype).eps - 1, 1)
-        return self.loc - self.scale * u.sign() * _t.log1p(-u.abs())
+        u = self.loc.new_empty(shape).uniform_(finfo(self.loc.dtype).eps - 1, 1)
+        return self.loc - self.scale * u.sign() * _C.log1p(-u.abs())
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        return -_t.log(2 * self.scale) - _t.abs(value - self.loc) / self.scale
+        return -_C.log(2 * self.scale) - _C.abs(value - self.loc) / self.scale
 
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         away = value - self.loc
-        return 0.5 - 0.5 * away.sign() * _t.expm1(-away.abs() / self.scale)
+        return 0.5 - 0.5 * away.sign() * _C.expm1(-away.abs() / self.scale)
 
     def icdf(self, value: Tensor) -> Tensor:
         away = value - 0.5
-        return self.loc - self.scale * away.sign() * _t.log1p(-2 * away.abs())
+        return self.loc - self.scale * away.sign() * _C.log1p(-2 * away.abs())
 
     def entropy(self) -> Tensor:
-        return 1 + _t.log(2 * self.scale)
+        return 1 + _C.log(2 * self.scale)

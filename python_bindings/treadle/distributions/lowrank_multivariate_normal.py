@@ -7,8 +7,9 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C, linalg
 from treadle._C import Size, Tensor
+from treadle._functions.variadic import broadcast_shapes
 from treadle.distributions import constraints
 from treadle.distributions.distribution import Distribution
 from treadle.distributions.multivariate_normal import (
@@ -24,8 +25,8 @@ __all__ = ["LowRankMultivariateNormal"]
 def _batch_capacitance_tril(W: Tensor, D: Tensor) -> Tensor:  # noqa: N803
     """The Cholesky factor of I + W.mT D^-1 W, for W (..., n, m) and diagonals D (..., n)."""
     m = W.size(-1)
-    capacitance = _t.matmul(W.mT / D.unsqueeze(-2), W)
-    return _t.linalg.cholesky(capacitance + _t.eye(m, dtype=W.dtype, device=W.device))
+    capacitance = _C.matmul(W.mT / D.unsqueeze(-2), W)
+    return linalg.cholesky(capacitance + _C.eye(m, dtype=W.dtype, device=W.device))
 
 
 def _batch_lowrank_logdet(W: Tensor, D: Tensor, capacitance_tril: Tensor) -> Tensor:  # noqa: N803
@@ -83,7 +84,7 @@ class LowRankMultivariateNormal(Distribution):
         if tuple(cov_diag.shape[-1:]) != tuple(event_shape):
             raise ValueError(f"cov_diag must be a batch of vectors with shape {event_shape}")
         try:
-            batch_shape = _t.broadcast_shapes(
+            batch_shape = broadcast_shapes(
                 loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1]
             )
         except RuntimeError as error:
@@ -131,15 +132,15 @@ class LowRankMultivariateNormal(Distribution):
         n = self._event_shape[0]
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
-        identity = _t.eye(n, dtype=scaled.dtype, device=scaled.device)
-        factor = root * _t.linalg.cholesky(_t.matmul(scaled, scaled.mT) + identity)
+        identity = _C.eye(n, dtype=scaled.dtype, device=scaled.device)
+        factor = root * linalg.cholesky(_C.matmul(scaled, scaled.mT) + identity)
         return factor.expand(self._matrix_shape())
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
         factor = self._unbroadcasted_cov_factor
-        covariance = _t.matmul(factor, factor.mT) + _t.diag_embed(self._unbroadcasted_cov_diag)
+        covariance = _C.matmul(factor, factor.mT) + _C.diag_embed(self._unbroadcasted_cov_diag)
         return covariance.expand(self._matrix_shape())
 
     @lazy_property
@@ -147,8 +148,8 @@ class LowRankMultivariateNormal(Distribution):
         """The inverse of the covariance, by Woodbury's identity."""
         inverse_diag = self._unbroadcasted_cov_diag.reciprocal()
         weighted = self._unbroadcasted_cov_factor.mT * inverse_diag.unsqueeze(-2)
-        solved = _t.linalg.solve_triangular(self._capacitance_tril, weighted, upper=False)
-        precision = _t.diag_embed(inverse_diag) - _t.matmul(solved.mT, solved)
+        solved = linalg.solve_triangular(self._capacitance_tril, weighted, upper=False)
+        precision = _C.diag_embed(inverse_diag) - _C.matmul(solved.mT, solved)
         return precision.expand(self._matrix_shape())
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:

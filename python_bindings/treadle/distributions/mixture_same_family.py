@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.distributions import constraints
 from treadle.distributions.categorical import Categorical
 from treadle.distributions.distribution import Distribution
@@ -97,16 +98,16 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return _t.sum(self._weights() * self._component_distribution.mean, dim=self._component_dim)
+        return _C.sum(self._weights() * self._component_distribution.mean, dim=self._component_dim)
 
     @property
     def variance(self) -> Tensor:
         # The mean of the variances, and the variance of the means.
         weights, dim = self._weights(), self._component_dim
         components = self._component_distribution
-        within = _t.sum(weights * components.variance, dim=dim)
+        within = _C.sum(weights * components.variance, dim=dim)
         away = components.mean - self._pad(self.mean)
-        return within + _t.sum(weights * away.pow(2.0), dim=dim)
+        return within + _C.sum(weights * away.pow(2.0), dim=dim)
 
     @property
     def _component_dim(self) -> int:
@@ -115,24 +116,24 @@ class MixtureSameFamily(Distribution):
 
     def cdf(self, x: Tensor) -> Tensor:
         of_components = self._component_distribution.cdf(self._pad(x))
-        return _t.sum(of_components * self._mixture_distribution.probs, dim=-1)
+        return _C.sum(of_components * self._mixture_distribution.probs, dim=-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(x)
         of_components = self._component_distribution.log_prob(self._pad(x))
-        log_weights = _t.log_softmax(self._mixture_distribution.logits, dim=-1)
-        return _t.logsumexp(of_components + log_weights, dim=-1)
+        log_weights = _C.log_softmax(self._mixture_distribution.logits, dim=-1)
+        return _C.logsumexp(of_components + log_weights, dim=-1)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
-        with _t.no_grad():
+        with no_grad():
             sample_shape = Size(sample_shape)
             chosen = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)
             values = self._component_distribution.sample(sample_shape)
             dim = len(sample_shape) + len(self._batch_shape)
             index = chosen.reshape(chosen.shape + (1,) * (self._event_ndims + 1))
             index = index.expand(chosen.shape + (1,) + self._event_shape)
-            return _t.gather(values, dim, index).squeeze(dim)
+            return _C.gather(values, dim, index).squeeze(dim)
 
     def _pad(self, x: Tensor) -> Tensor:
         """Values with a dimension for the components."""

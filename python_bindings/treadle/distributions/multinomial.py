@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions.binomial import Binomial
@@ -99,35 +100,35 @@ class Multinomial(Distribution):
         # The draws, last; each adds one to its class.
         drawn = drawn.permute(*range(1, drawn.dim()), 0)
         counts = self.probs.new_zeros(self._extended_shape(sample_shape))
-        counts.scatter_add_(-1, drawn, _t.ones_like(drawn, dtype=counts.dtype))
+        counts.scatter_add_(-1, drawn, _C.ones_like(drawn, dtype=counts.dtype))
         return counts
 
     def _sample_many(self, sample_shape: Size) -> Tensor:
         """Class by class: of the draws that are left each class gets a binomial number."""
         shape = self._extended_shape(sample_shape)
-        probs = self.probs.detach().to(_t.float64).expand(shape)
+        probs = self.probs.detach().to(_C.float64).expand(shape)
         share = probs / probs.flip(-1).cumsum(-1).flip(-1)  # of the class and those after it
-        left = _t.full(shape[:-1], float(self.total_count), dtype=_t.float64, device=probs.device)
+        left = _C.full(shape[:-1], float(self.total_count), dtype=_C.float64, device=probs.device)
         counts = []
         for place in range(shape[-1]):
             p = share.select(-1, place).nan_to_num(0.0).clamp(0, 1)
-            counts.append(left if place == shape[-1] - 1 else _t.binomial(left, p))
+            counts.append(left if place == shape[-1] - 1 else _C.binomial(left, p))
             left = left - counts[-1]
-        return _t.stack(counts, -1).to(self.probs.dtype)
+        return _C.stack(counts, -1).to(self.probs.dtype)
 
     def entropy(self) -> Tensor:
         # n times a draw's, less the logarithm of the number of orders of the draws: n! over the
         # factorials of the counts, each of which is binomial.
-        n = _t.tensor(self.total_count, dtype=self.probs.dtype, device=self.probs.device)
-        of_draws = n * self._categorical.entropy() - _t.lgamma(n + 1)
+        n = _C.tensor(self.total_count, dtype=self.probs.dtype, device=self.probs.device)
+        of_draws = n * self._categorical.entropy() - _C.lgamma(n + 1)
         counts = self._binomial.enumerate_support(expand=False)[1:]
-        weights = _t.exp(self._binomial.log_prob(counts)) * _t.lgamma(counts + 1)
+        weights = _C.exp(self._binomial.log_prob(counts)) * _C.lgamma(counts + 1)
         return of_draws + weights.sum([0, -1])
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
-        log_orders = _t.lgamma(value.sum(-1) + 1) - _t.lgamma(value + 1).sum(-1)
-        logits = logits.masked_fill((value == 0) & (logits == -_t.inf), 0)
+        log_orders = _C.lgamma(value.sum(-1) + 1) - _C.lgamma(value + 1).sum(-1)
+        logits = logits.masked_fill((value == 0) & (logits == -math.inf), 0)
         return log_orders + (logits * value).sum(-1)

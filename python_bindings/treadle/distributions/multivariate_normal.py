@@ -7,8 +7,9 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C, linalg
 from treadle._C import Size, Tensor
+from treadle._functions.variadic import broadcast_shapes
 from treadle.distributions import constraints
 from treadle.distributions.distribution import Distribution
 from treadle.distributions.utils import _standard_normal, lazy_property
@@ -18,7 +19,7 @@ __all__ = ["MultivariateNormal"]
 
 def _batch_mv(bmat: Tensor, bvec: Tensor) -> Tensor:
     """Matrices (..., m, n) times vectors (..., n): (..., m). The batches broadcast."""
-    return _t.matmul(bmat, bvec.unsqueeze(-1)).squeeze(-1)
+    return _C.matmul(bmat, bvec.unsqueeze(-1)).squeeze(-1)
 
 
 def _batch_mahalanobis(bL: Tensor, bx: Tensor) -> Tensor:  # noqa: N803
@@ -28,7 +29,7 @@ def _batch_mahalanobis(bL: Tensor, bx: Tensor) -> Tensor:  # noqa: N803
     is not repeated for each vector.
     """
     n = bx.size(-1)
-    batch = _t.broadcast_shapes(bL.shape[:-2], bx.shape[:-1])
+    batch = broadcast_shapes(bL.shape[:-2], bx.shape[:-1])
     bx = bx.expand(batch + (n,))
     sizes = (1,) * (len(batch) - bL.dim() + 2) + tuple(bL.shape[:-2])
     own = [i for i, size in enumerate(sizes) if size != 1]
@@ -36,7 +37,7 @@ def _batch_mahalanobis(bL: Tensor, bx: Tensor) -> Tensor:  # noqa: N803
     columns = bx.permute(*own, len(batch), *same)
     kept = [batch[i] for i in own]
     matrices = bL.reshape(kept + [n, n])
-    solved = _t.linalg.solve_triangular(matrices, columns.reshape(kept + [n, -1]), upper=False)
+    solved = linalg.solve_triangular(matrices, columns.reshape(kept + [n, -1]), upper=False)
     lengths = solved.square().sum(-2).reshape(kept + [batch[i] for i in same])
     # Back to the order of the batch.
     order = own + same
@@ -49,10 +50,10 @@ def _precision_to_scale_tril(P: Tensor) -> Tensor:  # noqa: N803
     P turned by half a turn has a factor which, turned back, is upper triangular, U U.mT = P; then
     the factor looked for is the inverse of U.mT.
     """
-    turned = _t.linalg.cholesky(_t.flip(P, (-2, -1)))
-    lower = _t.flip(turned, (-2, -1)).mT
-    identity = _t.eye(P.shape[-1], dtype=P.dtype, device=P.device)
-    return _t.linalg.solve_triangular(lower, identity.expand(P.shape), upper=False)
+    turned = linalg.cholesky(_C.flip(P, (-2, -1)))
+    lower = _C.flip(turned, (-2, -1)).mT
+    identity = _C.eye(P.shape[-1], dtype=P.dtype, device=P.device)
+    return linalg.solve_triangular(lower, identity.expand(P.shape), upper=False)
 
 
 class MultivariateNormal(Distribution):
@@ -90,7 +91,7 @@ class MultivariateNormal(Distribution):
             raise ValueError("loc must be at least one-dimensional.")
         field, matrix = given_matrix(covariance_matrix, precision_matrix, scale_tril)
         check_is_matrix("scale_tril matrix" if field == "scale_tril" else field, matrix)
-        batch_shape = _t.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        batch_shape = broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         setattr(self, field, matrix.expand(batch_shape + (-1, -1)))
         self.loc = loc.expand(batch_shape + (-1,))
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
@@ -115,12 +116,12 @@ class MultivariateNormal(Distribution):
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
         factor = self._unbroadcasted_scale_tril
-        return _t.matmul(factor, factor.mT).expand(self._matrix_shape())
+        return _C.matmul(factor, factor.mT).expand(self._matrix_shape())
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
-        return _t.cholesky_inverse(self._unbroadcasted_scale_tril).expand(self._matrix_shape())
+        return _C.cholesky_inverse(self._unbroadcasted_scale_tril).expand(self._matrix_shape())
 
     @property
     def mean(self) -> Tensor:
@@ -191,5 +192,5 @@ def scale_tril_of(field: str, matrix: Tensor) -> Tensor:
     if field == "scale_tril":
         return matrix
     if field == "covariance_matrix":
-        return _t.linalg.cholesky(matrix)
+        return linalg.cholesky(matrix)
     return _precision_to_scale_tril(matrix)

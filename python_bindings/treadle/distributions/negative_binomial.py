@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.distributions import constraints
 from treadle.distributions._parameters.probs_or_logits import ProbsOrLogits, check_one_given
 from treadle.distributions.distribution import Distribution
@@ -60,7 +61,7 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return self.total_count * _t.exp(self.logits)
+        return self.total_count * _C.exp(self.logits)
 
     @property
     def mode(self) -> Tensor:
@@ -68,22 +69,22 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return self.mean / _t.sigmoid(-self.logits)
+        return self.mean / _C.sigmoid(-self.logits)
 
     @lazy_property
     def _gamma(self) -> Gamma:
         """The distribution of the rate: a Poisson number of such a rate is a number of this."""
-        return Gamma(concentration=self.total_count, rate=_t.exp(-self.logits), validate_args=False)
+        return Gamma(concentration=self.total_count, rate=_C.exp(-self.logits), validate_args=False)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
-        with _t.no_grad():
-            return _t.poisson(self._gamma.sample(sample_shape=sample_shape))
+        with no_grad():
+            return _C.poisson(self._gamma.sample(sample_shape=sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         of_trials = self.total_count * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
         total = self.total_count + value
-        log_ways = _t.lgamma(total) - _t.lgamma(1.0 + value) - _t.lgamma(self.total_count)
+        log_ways = _C.lgamma(total) - _C.lgamma(1.0 + value) - _C.lgamma(self.total_count)
         # No failures are waited for: 0 successes, surely.
         return of_trials + log_ways.masked_fill(total == 0.0, 0.0)

@@ -7,8 +7,9 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
 from treadle.distributions.exp_family import ExponentialFamily
@@ -54,8 +55,8 @@ class Normal(ExponentialFamily):
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        with _t.no_grad():
-            return _t.normal(self.loc.expand(shape), self.scale.expand(shape))
+        with no_grad():
+            return _C.normal(self.loc.expand(shape), self.scale.expand(shape))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -71,17 +72,17 @@ class Normal(ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
-        return 0.5 * (1 + _t.erf(z / math.sqrt(2)))
+        return 0.5 * (1 + _C.erf(z / math.sqrt(2)))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.loc + self.scale * _t.erfinv(2 * value - 1) * math.sqrt(2)
+        return self.loc + self.scale * _C.erfinv(2 * value - 1) * math.sqrt(2)
 
     def entropy(self) -> Tensor:
-        return 0.5 + 0.5 * math.log(2 * math.pi) + _t.log(self.scale)
+        return 0.5 + 0.5 * math.log(2 * math.pi) + _C.log(self.scale)
 
     @property
     def _natural_params(self) -> tuple[Tensor, Tensor]:
         return self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
-        return -0.25 * x.pow(2) / y + 0.5 * _t.log(-math.pi / y)
+        return -0.25 * x.pow(2) / y + 0.5 * _C.log(-math.pi / y)

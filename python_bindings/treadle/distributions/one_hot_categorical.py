@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions.categorical import Categorical
@@ -93,7 +93,7 @@ class OneHotCategorical(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._event_shape[0]
-        values = _t.eye(n, dtype=self._param.dtype, device=self._param.device)
+        values = _C.eye(n, dtype=self._param.dtype, device=self._param.device)
         values = values.view((n,) + (1,) * len(self._batch_shape) + (n,))
         return values.expand((n,) + self._batch_shape + (n,)) if expand else values
 

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
+from treadle._functions.variadic import broadcast_tensors
+from treadle.autograd.grad_mode import no_grad
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
 from treadle.distributions.exp_family import ExponentialFamily
@@ -41,18 +43,18 @@ class Poisson(ExponentialFamily):
         return self.rate
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
-        with _t.no_grad():
-            return _t.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+        with no_grad():
+            return _C.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        rate, value = _t.broadcast_tensors(self.rate, value)
+        rate, value = broadcast_tensors(self.rate, value)
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 
     @property
     def _natural_params(self) -> tuple[Tensor]:
-        return (_t.log(self.rate),)
+        return (_C.log(self.rate),)
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
-        return _t.exp(x)
+        return _C.exp(x)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
@@ -46,7 +46,7 @@ class StudentT(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return self.loc.masked_fill(self.df <= 1, _t.nan)
+        return self.loc.masked_fill(self.df <= 1, math.nan)
 
     @property
     def mode(self) -> Tensor:
@@ -55,14 +55,14 @@ class StudentT(Distribution):
     @property
     def variance(self) -> Tensor:
         variance = self.scale.pow(2) * self.df / (self.df - 2)
-        variance = variance.masked_fill(self.df <= 2, _t.inf)
-        return variance.masked_fill(self.df <= 1, _t.nan)
+        variance = variance.masked_fill(self.df <= 2, math.inf)
+        return variance.masked_fill(self.df <= 1, math.nan)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         x = _standard_normal(shape, dtype=self.df.dtype, device=self.df.device)
         squares = self._chi2.rsample(sample_shape)
-        return self.loc + self.scale * x * _t.rsqrt(squares / self.df)
+        return self.loc + self.scale * x * _C.rsqrt(squares / self.df)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -72,16 +72,16 @@ class StudentT(Distribution):
             self.scale.log()
             + 0.5 * self.df.log()
             + 0.5 * math.log(math.pi)
-            + _t.lgamma(0.5 * self.df)
-            - _t.lgamma(0.5 * (self.df + 1.0))
+            + _C.lgamma(0.5 * self.df)
+            - _C.lgamma(0.5 * (self.df + 1.0))
         )
-        return -0.5 * (self.df + 1.0) * _t.log1p(y**2.0 / self.df) - log_normalizer
+        return -0.5 * (self.df + 1.0) * _C.log1p(y**2.0 / self.df) - log_normalizer
 
     def entropy(self) -> Tensor:
-        log_beta = _t.lgamma(0.5 * self.df) + math.lgamma(0.5) - _t.lgamma(0.5 * (self.df + 1))
+        log_beta = _C.lgamma(0.5 * self.df) + math.lgamma(0.5) - _C.lgamma(0.5 * (self.df + 1))
         return (
             self.scale.log()
-            + 0.5 * (self.df + 1) * (_t.digamma(0.5 * (self.df + 1)) - _t.digamma(0.5 * self.df))
+            + 0.5 * (self.df + 1) * (_C.digamma(0.5 * (self.df + 1)) - _C.digamma(0.5 * self.df))
             + 0.5 * self.df.log()
             + log_beta
         )

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
-import treadle as _t
 from treadle._C import Size, Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.distributions import constraints
 from treadle.distributions.distribution import Distribution
 from treadle.distributions.independent import Independent
@@ -105,7 +105,7 @@ class TransformedDistribution(Distribution):
         return x
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
-        with _t.no_grad():
+        with no_grad():
             return self._forward(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:

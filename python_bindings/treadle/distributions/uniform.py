@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
@@ -29,7 +30,7 @@ class Uniform(Distribution):
     def __init__(self, low: Any, high: Any, validate_args: Optional[bool] = None) -> None:
         (self.low, self.high), batch_shape = broadcast_parameters(low, high)
         super().__init__(batch_shape, validate_args=validate_args)
-        if self._validate_args and not _t.lt(self.low, self.high).all():
+        if self._validate_args and not _C.lt(self.low, self.high).all():
             raise ValueError("Uniform is not defined when low>= high")
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Uniform:
@@ -45,7 +46,7 @@ class Uniform(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        return _t.nan * self.high
+        return math.nan * self.high
 
     @property
     def stddev(self) -> Tensor:
@@ -57,14 +58,14 @@ class Uniform(Distribution):
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        u = _t.rand(shape, dtype=self.low.dtype, device=self.low.device)
+        u = _C.rand(shape, dtype=self.low.dtype, device=self.low.device)
         return self.low + u * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         inside = self.low.le(value) & self.high.gt(value)
-        return _t.log(inside.type_as(self.low)) - _t.log(self.high - self.low)
+        return _C.log(inside.type_as(self.low)) - _C.log(self.high - self.low)
 
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -75,4 +76,4 @@ class Uniform(Distribution):
         return value * (self.high - self.low) + self.low
 
     def entropy(self) -> Tensor:
-        return _t.log(self.high - self.low)
+        return _C.log(self.high - self.low)

@@ -9,8 +9,11 @@ from __future__ import annotations
 from functools import update_wrapper
 from typing import Any, Callable, cast
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
+from treadle._functions.variadic import broadcast_tensors
+from treadle._tensor.type_info import finfo
+from treadle.autograd.grad_mode import enable_grad
 
 euler_constant = 0.57721566490153286060  # Euler and Mascheroni's
 
@@ -44,18 +47,18 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
             "torch.Tensor or objects implementing __torch_function__."
         )
     like = next((value for value in values if is_tensor_like(value)), None)
-    dtype = _t.get_default_dtype() if like is None else like.dtype
+    dtype = _C.get_default_dtype() if like is None else like.dtype
     device = None if like is None else like.device
     tensors = [
-        value if is_tensor_like(value) else _t.tensor(value, dtype=dtype, device=device)
+        value if is_tensor_like(value) else _C.tensor(value, dtype=dtype, device=device)
         for value in values
     ]
-    return tuple(_t.broadcast_tensors(*tensors))
+    return tuple(broadcast_tensors(*tensors))
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
-    return _t.normal(
-        _t.zeros(shape, dtype=dtype, device=device), _t.ones(shape, dtype=dtype, device=device)
+    return _C.normal(
+        _C.zeros(shape, dtype=dtype, device=device), _C.ones(shape, dtype=dtype, device=device)
     )
 
 
@@ -70,12 +73,12 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """Probabilities of log-odds: a sigmoid where `is_binary`, else a softmax along the last
     dimension.
     """
-    return _t.sigmoid(logits) if is_binary else _t.softmax(logits, dim=-1)
+    return _C.sigmoid(logits) if is_binary else _C.softmax(logits, dim=-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
     """Probabilities kept an eps of their dtype away from 0 and 1."""
-    eps = _t.finfo(probs.dtype).eps
+    eps = finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
@@ -84,8 +87,8 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     finite, for the probabilities are kept away from 0 and 1.
     """
     clamped = clamp_probs(probs)
-    log_probs = _t.log(clamped)
-    return log_probs - _t.log1p(-clamped) if is_binary else log_probs
+    log_probs = _C.log(clamped)
+    return log_probs - _C.log1p(-clamped) if is_binary else log_probs
 
 
 class lazy_property:  # noqa: N801  named as a decorator
@@ -100,7 +103,7 @@ class lazy_property:  # noqa: N801  named as a decorator
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        with _t.enable_grad():
+        with enable_grad():
             value = self.wrapped(instance)
         setattr(instance, self.wrapped.__name__, value)
         return value
@@ -108,7 +111,7 @@ class lazy_property:  # noqa: N801  named as a decorator
 
 def _lower_places(n: int, diag: int, like: Tensor) -> Tensor:
     """A mask of the places of an (n, n) matrix on and below diagonal `diag`."""
-    places = _t.arange(n, device=like.device)
+    places = _C.arange(n, device=like.device)
     return places < places.view(-1, 1) + (diag + 1)
 
 
@@ -130,11 +133,11 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     count, moved = vec.shape[-1], 1 + 2 * diag
     size = (-moved + (moved**2 + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
     n = round(size)
-    if abs(size - n) > _t.finfo(vec.dtype).eps:
+    if abs(size - n) > finfo(vec.dtype).eps:
         raise ValueError(
             f"The size of last dimension is {count} which cannot be expressed as "
             "the lower triangular part of a square D x D matrix."
         )
-    mat = _t.zeros(vec.shape[:-1] + Size((n, n)), dtype=vec.dtype, device=vec.device)
+    mat = _C.zeros(vec.shape[:-1] + Size((n, n)), dtype=vec.dtype, device=vec.device)
     mat[..., _lower_places(n, diag, vec)] = vec
     return mat

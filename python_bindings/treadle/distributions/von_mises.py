@@ -7,8 +7,9 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C, special
 from treadle._C import Size, Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.distributions import constraints
 from treadle.distributions.distribution import Distribution
 from treadle.distributions.utils import broadcast_all
@@ -26,13 +27,13 @@ def _rejection_sample(concentration: Tensor, shape: Size) -> Tensor:
     rho = (root - (2 * root).sqrt()) / (2 * concentration)
     r = (1 + rho**2) / (2 * rho)
     # The quotient loses its digits for a small concentration, where r is this to the next order.
-    r = _t.where(concentration < 1e-5, 1 / concentration + concentration, r)
+    r = _C.where(concentration < 1e-5, 1 / concentration + concentration, r)
     concentration, r = concentration.expand(shape).flatten(), r.expand(shape).flatten()
-    result = _t.empty_like(r)
-    pending = _t.arange(result.numel(), device=r.device)
+    result = _C.empty_like(r)
+    pending = _C.arange(result.numel(), device=r.device)
     while pending.numel():
-        u, v, side = _t.rand((3, pending.numel()), dtype=r.dtype, device=r.device)
-        z = _t.cos(math.pi * u)
+        u, v, side = _C.rand((3, pending.numel()), dtype=r.dtype, device=r.device)
+        z = _C.cos(math.pi * u)
         f = (1 + r * z) / (r + z)
         c = concentration * (r - f)
         accept = (c * (2 - c) > v) | ((c / v).log() + 1 - c >= 0)
@@ -63,13 +64,13 @@ class VonMises(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         # log(I0(k)) is k and the logarithm of the scaled function, which does not overflow.
-        log_i0 = self.concentration + _t.log(_t.special.i0e(self.concentration))
-        cosine = self.concentration * _t.cos(value - self.loc)
+        log_i0 = self.concentration + _C.log(special.i0e(self.concentration))
+        cosine = self.concentration * _C.cos(value - self.loc)
         return cosine - math.log(2 * math.pi) - log_i0
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        with _t.no_grad():
+        with no_grad():
             angles = _rejection_sample(self.concentration.double(), shape)
             turned = (angles + math.pi + self.loc.double()) % (2 * math.pi) - math.pi
             return turned.to(self.loc.dtype)
@@ -86,4 +87,4 @@ class VonMises(Distribution):
     @property
     def variance(self) -> Tensor:
         """The circular variance, in [0, 1]: 1 - I1(concentration) / I0(concentration)."""
-        return 1 - _t.special.i1e(self.concentration) / _t.special.i0e(self.concentration)
+        return 1 - special.i1e(self.concentration) / special.i0e(self.concentration)

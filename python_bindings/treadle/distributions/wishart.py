@@ -8,8 +8,10 @@ import math
 import warnings
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C, linalg
 from treadle._C import Size, Tensor
+from treadle._functions.variadic import broadcast_shapes
+from treadle._tensor.type_info import finfo
 from treadle.distributions import constraints
 from treadle.distributions.chi2 import Chi2
 from treadle.distributions.exp_family import ExponentialFamily
@@ -25,8 +27,8 @@ __all__ = ["Wishart"]
 
 def _mvdigamma(x: Tensor, p: int) -> Tensor:
     """The derivative of mvlgamma."""
-    halves = _t.arange(p, dtype=x.dtype, device=x.device).div(2)
-    return _t.digamma(x.unsqueeze(-1) - halves.expand(x.shape + (-1,))).sum(-1)
+    halves = _C.arange(p, dtype=x.dtype, device=x.device).div(2)
+    return _C.digamma(x.unsqueeze(-1) - halves.expand(x.shape + (-1,))).sum(-1)
 
 
 class Wishart(ExponentialFamily):
@@ -69,8 +71,8 @@ class Wishart(ExponentialFamily):
         )
         check_is_matrix("scale_tril", matrix)
         like = {"dtype": matrix.dtype, "device": matrix.device}
-        df = _t.tensor(df, **like) if isinstance(df, Number) else df
-        batch_shape = _t.broadcast_shapes(matrix.shape[:-2], df.shape)
+        df = _C.tensor(df, **like) if isinstance(df, Number) else df
+        batch_shape = broadcast_shapes(matrix.shape[:-2], df.shape)
         event_shape = matrix.shape[-2:]
         self.df = df.expand(batch_shape)
         if self.df.le(event_shape[-1] - 1).any():
@@ -91,7 +93,7 @@ class Wishart(ExponentialFamily):
 
     def _make_chi2(self) -> None:
         """The squares of the diagonal of a standard factor have falling degrees of freedom."""
-        below = _t.arange(
+        below = _C.arange(
             self._event_shape[-1],
             dtype=self._unbroadcasted_scale_tril.dtype,
             device=self._unbroadcasted_scale_tril.device,
@@ -120,7 +122,7 @@ class Wishart(ExponentialFamily):
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """Its inverse."""
-        inverse = _t.cholesky_inverse(self._unbroadcasted_scale_tril)
+        inverse = _C.cholesky_inverse(self._unbroadcasted_scale_tril)
         return inverse.expand(self._batch_shape + self._event_shape)
 
     @property
@@ -130,7 +132,7 @@ class Wishart(ExponentialFamily):
     @property
     def mode(self) -> Tensor:
         factor = self.df - self.covariance_matrix.shape[-1] - 1
-        factor = factor.masked_fill(factor <= 0, _t.nan)
+        factor = factor.masked_fill(factor <= 0, math.nan)
         return factor.view(self._batch_shape + (1, 1)) * self.covariance_matrix
 
     @property
@@ -145,11 +147,11 @@ class Wishart(ExponentialFamily):
         of chi-square numbers, and normal numbers below them.
         """
         p = self._event_shape[-1]
-        roots = self._dist_chi2.rsample(sample_shape).clamp_min(_t.finfo(self.df.dtype).tiny).sqrt()
-        noise = _t.diag_embed(roots, dim1=-2, dim2=-1)
-        below = _t.tril_indices(p, p, offset=-1)
+        roots = self._dist_chi2.rsample(sample_shape).clamp_min(finfo(self.df.dtype).tiny).sqrt()
+        noise = _C.diag_embed(roots, dim1=-2, dim2=-1)
+        below = _C.tril_indices(p, p, offset=-1)
         shape = Size(sample_shape) + self._batch_shape + (p * (p - 1) // 2,)
-        noise[..., below[0], below[1]] = _t.randn(shape, dtype=noise.dtype, device=noise.device)
+        noise[..., below[0], below[1]] = _C.randn(shape, dtype=noise.dtype, device=noise.device)
         chol = self._unbroadcasted_scale_tril @ noise
         return chol @ chol.mT
 
@@ -167,7 +169,7 @@ class Wishart(ExponentialFamily):
             if attempt == 0:
                 warnings.warn("Singular sample detected.", stacklevel=2)
             again = self._bartlett_sampling(sample_shape)
-            sample = _t.where(singular[..., None, None], again, sample)
+            sample = _C.where(singular[..., None, None], again, sample)
         return sample
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -176,11 +178,11 @@ class Wishart(ExponentialFamily):
         nu, p = self.df, self._event_shape[-1]
         factor = self._unbroadcasted_scale_tril
         half_log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        solved = _t.cholesky_solve(value, factor)
+        solved = _C.cholesky_solve(value, factor)
         return (
             -nu * (p * math.log(2) / 2 + half_log_det)
-            - _t.mvlgamma(nu / 2, p)
-            + (nu - p - 1) / 2 * _t.linalg.slogdet(value).logabsdet
+            - _C.mvlgamma(nu / 2, p)
+            + (nu - p - 1) / 2 * linalg.slogdet(value).logabsdet
             - solved.diagonal(dim1=-2, dim2=-1).sum(-1) / 2
         )
 
@@ -190,7 +192,7 @@ class Wishart(ExponentialFamily):
         half_log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return (
             (p + 1) * (p * math.log(2) / 2 + half_log_det)
-            + _t.mvlgamma(nu / 2, p)
+            + _C.mvlgamma(nu / 2, p)
             - (nu - p - 1) / 2 * _mvdigamma(nu / 2, p)
             + nu * p / 2
         )
@@ -203,6 +205,4 @@ class Wishart(ExponentialFamily):
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         p = self._event_shape[-1]
         half = y + (p + 1) / 2
-        return half * (-_t.linalg.slogdet(-2 * x).logabsdet + math.log(2) * p) + _t.mvlgamma(
-            half, p
-        )
+        return half * (-linalg.slogdet(-2 * x).logabsdet + math.log(2) * p) + _C.mvlgamma(half, p)

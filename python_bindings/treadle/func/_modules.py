@@ -13,8 +13,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 Values = Dict[str, Tensor]
 
@@ -151,7 +151,7 @@ def _stacked(tensors: Sequence[Tensor]) -> Tensor:
         raise RuntimeError(
             "stack_module_state: expected parameters that all require grad, or none, got some"
         )
-    return treadle.stack([t.detach() for t in tensors]).requires_grad_(wanted.pop())
+    return _C.stack([t.detach() for t in tensors]).requires_grad_(wanted.pop())
 
 
 def stack_module_state(models: Sequence[Any]) -> Tuple[Values, Values]:
@@ -176,8 +176,10 @@ def stack_module_state(models: Sequence[Any]) -> Tuple[Values, Values]:
 def replace_all_batch_norm_modules_(root: Any) -> Any:
     """Make every batch normalisation in `root` use the statistics of its batch only, without
     running ones, which cannot be written to inside a transform. Returns `root`."""
+    from treadle import nn
+
     for module in root.modules():
-        if isinstance(module, treadle.nn.modules.batchnorm._BatchNorm):
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
             module.running_mean = module.running_var = module.num_batches_tracked = None
             module.track_running_stats = False
     return root

@@ -15,8 +15,8 @@ import math
 import re
 from typing import Any, Dict, List, Sequence, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 _TOKENS = re.compile(r"\s*(\.\.\.|\(|\)|[A-Za-z_][A-Za-z0-9_]*|\d+)")
 
@@ -106,7 +106,7 @@ def rearrange(
     ValueError for a pattern that is not one, and for sizes that do not fit it.
     """
     if not isinstance(tensor, Tensor):
-        tensor = treadle.stack(list(tensor))
+        tensor = _C.stack(list(tensor))
     sides = pattern.split("->")
     if len(sides) != 2:
         raise ValueError(f"rearrange: expected a pattern with one ->, got {pattern!r}")

@@ -17,9 +17,9 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, List, Optional, Tuple, Union
 
-import treadle
 from treadle import _C, random
 from treadle.autograd.function import in_vmap
+from treadle.autograd.grad_mode import no_grad
 from treadle.utils._pytree import (
     TreeSpec,
     _broadcast_to_and_flatten,
@@ -179,7 +179,7 @@ class _Collector:
         first = column[0]
         if dim is None:
             if isinstance(first, Tensor) and not all(
-                other is first or treadle.equal(other, first) for other in column
+                other is first or _C.equal(other, first) for other in column
             ):
                 raise ValueError(
                     f"{self.title}: expected an output that is the same for every sample where "
@@ -194,7 +194,7 @@ class _Collector:
         if size == 0:
             where = dim % (first.dim() + 1)
             return first.new_zeros((*first.shape[:where], 0, *first.shape[where:]))
-        return treadle.stack(column, dim)
+        return _C.stack(column, dim)
 
 
 # ---- random numbers ----
@@ -216,7 +216,7 @@ class Randomness:
             random.set_rng_state(self.state)
 
     def after_sample(self) -> None:
-        if self.mode == "error" and not treadle.equal(random.get_rng_state(), self.state):
+        if self.mode == "error" and not _C.equal(random.get_rng_state(), self.state):
             raise RuntimeError(
                 f"{self.op}: called random operation while in randomness error mode; use another "
                 f"randomness, or draw the numbers outside of {self.op}"
@@ -247,7 +247,7 @@ def vmap(
         draws = Randomness("vmap", randomness)
         batch, outputs = _Batch(func, in_dims, args), _Collector(func, out_dims)
         if batch.size == 0:
-            with treadle.no_grad():
+            with no_grad():
                 outputs.add(func(*batch.example(), **kwargs))
             return outputs.result(0)
         for sample in batch.samples():

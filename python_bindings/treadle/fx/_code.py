@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-import treadle
-from treadle import _names
+from treadle import _C, _names
 from treadle.fx import _pytree as fx_pytree
 from treadle.fx import _targets
 from treadle.fx.node import Node, _get_qualified_name, _type_repr, map_arg
@@ -53,8 +52,8 @@ def custom_builtins() -> Dict[str, _CustomBuiltin]:
         "inf": _CustomBuiltin("from math import inf", math.inf),
         "nan": _CustomBuiltin("from math import nan", math.nan),
         "NoneType": _CustomBuiltin("NoneType = type(None)", type(None)),
-        package: _CustomBuiltin(f"import {package}", treadle),
-        "device": _CustomBuiltin(f"from {package} import device", treadle.device),
+        package: _CustomBuiltin(f"import {package}", _names.package()),
+        "device": _CustomBuiltin(f"from {package} import device", _C.device),
         "fx_pytree": _CustomBuiltin(f"import {package}.fx._pytree as fx_pytree", fx_pytree),
         "pytree": _CustomBuiltin(f"import {package}.utils._pytree as pytree", pytree),
     }
@@ -195,7 +194,7 @@ class Writer:
 
     def global_name(self, hint: str, obj: Any) -> str:
         """The name by which the code mentions an object."""
-        if _targets.is_of_package(obj) and obj is not treadle.device:
+        if _targets.is_of_package(obj) and obj is not _C.device:
             return _get_qualified_name(obj)
         name = self._namespace.create_name(hint.replace(".", "_"), obj)
         self.globals.setdefault(name, obj)
@@ -229,7 +228,7 @@ class Writer:
             return "{" + ", ".join(f"{k!r}: {self.value(v)}" for k, v in arg.items()) + "}"
         if isinstance(arg, slice):
             return f"slice({', '.join(self.value(v) for v in (arg.start, arg.stop, arg.step))})"
-        if isinstance(arg, (treadle.dtype, treadle.layout, treadle.memory_format)):
+        if isinstance(arg, (_C.dtype, _C.layout, _C.memory_format)):
             return _names.in_words_of_the_program(str(arg))
         if isinstance(arg, type) or _is_operator_of_library(arg):
             named = _get_qualified_name(arg)
@@ -463,8 +462,8 @@ def dtype_abbrs() -> Dict[Any, str]:
         "uint32": "u32",
         "uint64": "u64",
     }
-    found = ((getattr(treadle, name, None), text) for name, text in short.items())
-    return {dtype: text for dtype, text in found if isinstance(dtype, treadle.dtype)}
+    found = ((getattr(_C, name, None), text) for name, text in short.items())
+    return {dtype: text for dtype, text in found if isinstance(dtype, _C.dtype)}
 
 
 class _PyTreeInfo(NamedTuple):

@@ -13,8 +13,8 @@ import threading
 from operator import getitem
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-import treadle
 from treadle import nn, overrides
+from treadle._C import Tensor
 from treadle.fx.graph import Graph
 from treadle.fx.graph_module import GraphModule
 from treadle.utils import _pytree as pytree
@@ -37,19 +37,19 @@ class Recorder(overrides.TorchFunctionMode):
     """Records the calls inside its block into `graph`. `known` has the node of each tensor by its
     id; tensors that nobody recorded are given to `unknown(tensor)`, which makes their node."""
 
-    def __init__(self, unknown: Callable[["Recorder", treadle.Tensor], Any]) -> None:
+    def __init__(self, unknown: Callable[["Recorder", Tensor], Any]) -> None:
         self.graph = Graph()
         self.escapes: List[str] = []
         self._unknown = unknown
         self._nodes: Dict[int, Any] = {}
         self._alive: List[Any] = []  # an id is that of one tensor for as long as it lives
 
-    def know(self, tensor: treadle.Tensor, node: Any) -> None:
+    def know(self, tensor: Tensor, node: Any) -> None:
         """From here on the tensor is the value of the node."""
         self._nodes[id(tensor)] = node
         self._alive.append(tensor)
 
-    def node_of(self, tensor: treadle.Tensor) -> Any:
+    def node_of(self, tensor: Tensor) -> Any:
         """The node whose value a tensor is."""
         if id(tensor) not in self._nodes:
             self.know(tensor, self._unknown(self, tensor))
@@ -57,7 +57,7 @@ class Recorder(overrides.TorchFunctionMode):
 
     def argument(self, value: Any) -> Any:
         """A value as an argument of a node."""
-        if isinstance(value, treadle.Tensor):
+        if isinstance(value, Tensor):
             return self.node_of(value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*(self.argument(v) for v in value))
@@ -97,7 +97,7 @@ class Recorder(overrides.TorchFunctionMode):
 
     def _keep(self, node: Any, result: Any) -> None:
         node.meta["example_value"] = result
-        if isinstance(result, treadle.Tensor):
+        if isinstance(result, Tensor):
             self.know(result, node)
         elif isinstance(result, (tuple, list)):
             for index, value in enumerate(result):
@@ -120,7 +120,7 @@ class Recorder(overrides.TorchFunctionMode):
 
 
 def _holds_tensor(value: Any) -> bool:
-    if isinstance(value, treadle.Tensor):
+    if isinstance(value, Tensor):
         return True
     if isinstance(value, (tuple, list)):
         return any(_holds_tensor(v) for v in value)
@@ -159,7 +159,7 @@ def record(program: Callable, args: Sequence[Any], root: Optional[nn.Module] = N
         for name, value in [*root.named_parameters(), *root.named_buffers()]:
             paths.setdefault(id(value), name)
 
-    def unknown(recorder: Recorder, tensor: treadle.Tensor) -> Any:
+    def unknown(recorder: Recorder, tensor: Tensor) -> Any:
         path = paths.get(id(tensor))
         if path is None:
             number = 0
@@ -173,7 +173,7 @@ def record(program: Callable, args: Sequence[Any], root: Optional[nn.Module] = N
     inputs: List[Any] = []
     for index, value in enumerate(pytree.tree_leaves(list(args))):
         node = recorder.graph.placeholder(f"arg{index}_1")
-        if isinstance(value, treadle.Tensor):
+        if isinstance(value, Tensor):
             recorder.know(value, node)
         inputs.append(value)
     with recorder:

@@ -18,8 +18,9 @@ import math
 from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Union
 
-import treadle
-from treadle import nn
+from treadle import _C, nn
+from treadle._C import Tensor
+from treadle.functional import _assert
 from treadle.fx.graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.node import Argument, map_aggregate
@@ -194,7 +195,7 @@ class Tracer(TracerBase):
                 if value is a:
                     return self.create_node("get_attr", name, (), {})
             raise NameError("fx: expected a parameter of the module that is traced")
-        if isinstance(a, treadle.Tensor):
+        if isinstance(a, Tensor):
             for name, value in self.root.named_buffers():  # type: ignore[assignment]
                 if value is a:
                     return self.create_node("get_attr", name, (), {})
@@ -205,7 +206,7 @@ class Tracer(TracerBase):
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             made = tuple(self.create_arg(value) for value in a)
             return self.create_node("call_function", type(a), made, {})
-        if isinstance(a, treadle.Tensor):
+        if isinstance(a, Tensor):
             return self._attribute_of_root(a, "_tensor_constant")
         if type(a) in _proxyable_classes:
             return self._attribute_of_root(a, f"_{type(a).__name__}_constant_")
@@ -265,7 +266,7 @@ class Tracer(TracerBase):
     ) -> Any:
         if isinstance(attr_val, nn.Parameter):
             entries = self.root.named_parameters()
-        elif self.proxy_buffer_attributes and isinstance(attr_val, treadle.Tensor):
+        elif self.proxy_buffer_attributes and isinstance(attr_val, Tensor):
             entries = self.root.named_buffers()  # type: ignore[assignment]
         else:
             return attr_val
@@ -365,7 +366,7 @@ class Tracer(TracerBase):
                     made.node.meta.update(value.__dict__)
                 return made
             if type(value) is bool or isinstance(value, base_values):
-                treadle._assert(
+                _assert(
                     made == value,  # type: ignore[comparison-overlap]
                     f"{name} has been specialized to have value {value} but got another value",
                 )
@@ -430,7 +431,7 @@ class Tracer(TracerBase):
 
     def _collect_tensor_attributes(self, module: nn.Module, path: List[str]) -> None:
         for name, value in module.__dict__.items():
-            if isinstance(value, treadle.Tensor):
+            if isinstance(value, Tensor):
                 self.tensor_attrs[value] = ".".join([*path, name])
         for name, child in module.named_children():
             self._collect_tensor_attributes(child, [*path, name])
@@ -474,7 +475,7 @@ class Tracer(TracerBase):
         return made
 
 
-base_values = (str, int, float, bool, complex, treadle.dtype, treadle.device)
+base_values = (str, int, float, bool, complex, _C.dtype, _C.device)
 
 
 def _parameter_proxy(tracer: Tracer, name: str, value: Any, node: Any) -> ParameterProxy:

@@ -15,7 +15,6 @@ import types
 import typing
 from typing import Any, Callable, Optional
 
-import treadle
 from treadle import _names
 
 _ROOTS = (_names.PACKAGE, "torch")
@@ -24,7 +23,7 @@ _PLACES = ("functional", "nn.functional", "")
 
 
 def _place(path: str) -> Any:
-    space: Any = treadle
+    space: Any = _names.package()
     for part in filter(None, path.split(".")):
         space = getattr(space, part, None)
     return space
@@ -44,7 +43,7 @@ def is_of_package(obj: Any) -> bool:
 
 
 def _leads_to(path: str, obj: Any) -> bool:
-    found: Any = treadle
+    found: Any = _names.package()
     for part in path.split(".")[1:]:
         found = getattr(found, part, None)
     return found is obj
@@ -59,7 +58,7 @@ def _in_package(obj: Any, module: str, name: str) -> str:
         for path in reversed(_PLACES) if name.startswith("_") else _PLACES:
             if getattr(_place(path), name, None) is obj:
                 return ".".join(filter(None, (_names.PACKAGE, path, name)))
-    if below == "_C" and getattr(treadle, name, None) is obj:
+    if below == "_C" and getattr(_names.package(), name, None) is obj:
         return f"{_names.PACKAGE}.{name}"
     return ".".join(filter(None, (_names.PACKAGE, below, name)))
 

@@ -16,7 +16,7 @@ import copy
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-import treadle
+from treadle import _C
 from treadle.fx import _targets
 from treadle.fx._code import CodeGen, Namespace, PythonCode
 from treadle.fx._code import _PyTreeCodeGen as _PyTreeCodeGen
@@ -29,9 +29,7 @@ from treadle.fx.node import Argument, Node, Target, map_arg
 
 _Namespace = Namespace
 dtype_abbrs = _dtype_abbrs()
-py_sym_types = (
-    (treadle.SymInt, treadle.SymFloat, treadle.SymBool) if hasattr(treadle, "SymInt") else ()
-)
+py_sym_types = (_C.SymInt, _C.SymFloat, _C.SymBool) if hasattr(_C, "SymInt") else ()
 
 
 class _node_list:  # noqa: N801
@@ -358,6 +356,8 @@ class Graph:
             self._lint_target(node)
 
     def _lint_target(self, node: Node) -> None:
+        from treadle import nn
+
         if node.op == "call_function":
             if not callable(node.target):
                 raise ValueError(f"Graph.lint: expected {node} to call a function")
@@ -373,7 +373,7 @@ class Graph:
                     f"but {type(found).__name__} has no {part}"
                 )
             found = getattr(found, part)
-        if node.op == "call_module" and not isinstance(found, treadle.nn.Module):
+        if node.op == "call_module" and not isinstance(found, nn.Module):
             raise RuntimeError(
                 f"Graph.lint: expected a module at {node.target}, got {type(found).__name__}"
             )

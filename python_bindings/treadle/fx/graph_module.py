@@ -16,8 +16,8 @@ import os
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type, Union
 
-import treadle
 from treadle import _names, nn
+from treadle._C import Tensor
 from treadle.fx import _targets
 from treadle.fx._code import custom_builtins
 from treadle.fx.graph import CodeGen, Graph, PythonCode, _PyTreeCodeGen
@@ -55,7 +55,8 @@ def _method_from_src(
     globals: Dict[str, Any],
     co_fields: Any = None,  # noqa: A002
 ) -> Callable:
-    space = {**globals, _names.PACKAGE: treadle, "torch": treadle}
+    package = _names.package()
+    space = {**globals, _names.PACKAGE: package, "torch": package}
     _exec_with_source(src, space, co_fields)
     return space[method_name]
 
@@ -152,7 +153,7 @@ def _copy_attr(from_module: nn.Module, to_module: nn.Module, target: str) -> Non
             setattr(to_module, part, place)
         from_module, to_module = source, place
     value = getattr(from_module, name)
-    if isinstance(value, treadle.Tensor) and not isinstance(value, nn.Parameter):
+    if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
         persistent = name not in getattr(from_module, "_non_persistent_buffers_set", ())
         to_module.register_buffer(name, value, persistent=persistent)
     else:
@@ -168,7 +169,7 @@ def _assign_attr(from_obj: Any, to_module: nn.Module, target: str) -> None:
             place = nn.Module()
             setattr(to_module, part, place)
         to_module = place
-    if isinstance(from_obj, treadle.Tensor) and not isinstance(from_obj, nn.Parameter):
+    if isinstance(from_obj, Tensor) and not isinstance(from_obj, nn.Parameter):
         to_module.register_buffer(name, from_obj)
     else:
         setattr(to_module, name, from_obj)
@@ -406,10 +407,12 @@ class GraphModule(nn.Module):
     ) -> None:
         """Write a folder that is a Python package with a module of that name: its code, and the
         values of its parameters and submodules."""
+        from treadle.serialization import save
+
         path = Path(folder)
         path.mkdir(exist_ok=True)
         package = _names.spoken()
-        treadle.save(self.state_dict(), path / "state_dict.pt")
+        save(self.state_dict(), path / "state_dict.pt")
         lines = [
             _format_import_block(self._graph.python_code(root_module="self").globals),
             f"from {package} import nn",
@@ -420,7 +423,7 @@ class GraphModule(nn.Module):
         ]
         for name, module in self.named_children():
             file = path / f"{name}.pt"
-            treadle.save(module, file)
+            save(module, file)
             shown = f"{str(file.resolve())!r}, weights_only=False"
             lines.append(f"        self.{name} = {package}.load({shown})  # {module._get_name()}")
         for name, value in self._buffers.items():

@@ -17,7 +17,9 @@ from __future__ import annotations
 import builtins
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
-import treadle
+from treadle import _C
+from treadle._C import Tensor
+from treadle.functional import _assert
 from treadle.fx._targets import _find_module_of_method as _find_module_of_method
 from treadle.fx._targets import _get_qualified_name, _type_repr
 from treadle.fx._targets import _snake_case as _snake_case
@@ -32,11 +34,11 @@ base_types = (
     float,
     bool,
     complex,
-    treadle.dtype,
-    treadle.Tensor,
-    treadle.device,
-    treadle.memory_format,
-    treadle.layout,
+    _C.dtype,
+    Tensor,
+    _C.device,
+    _C.memory_format,
+    _C.layout,
 )
 
 _legal_ops = dict.fromkeys(
@@ -53,7 +55,7 @@ _legal_ops = dict.fromkeys(
 
 # Functions that are called for what they do: their nodes stay though nobody uses them.
 _side_effectful_functions: Set[Callable[..., Any]] = {
-    treadle._assert,
+    _assert,
 }
 
 
@@ -388,10 +390,12 @@ class Node:
 
 
 def _draws_numbers(target: Any) -> bool:
+    from treadle._introspection.tags import Tag
+
     tags = getattr(target, "tags", None)
     if tags is not None:
         try:
-            return treadle.Tag.nondeterministic_seeded in tags
+            return Tag.nondeterministic_seeded in tags
         except (AttributeError, TypeError):
             return False
     name = getattr(target, "__name__", "")
@@ -413,7 +417,7 @@ def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
         values = [map_aggregate(value, fn) for value in a]
         if hasattr(a, "_fields"):
             return type(a)(*values)
-        return tuple(values) if type(a) in (tuple, treadle.Size) else _same_kind(a, values)
+        return tuple(values) if type(a) in (tuple, _C.Size) else _same_kind(a, values)
     if isinstance(a, list):
         return immutable_list([map_aggregate(value, fn) for value in a])
     if isinstance(a, dict):

@@ -8,7 +8,6 @@ import inspect
 import types
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
-import treadle
 from treadle import nn
 
 
@@ -30,12 +29,14 @@ def get_signature_for_torch_op(op: Callable, return_schemas: bool = False) -> An
 
 
 def _schemas_of(op: Callable) -> List[Any]:
+    from treadle._ops import ops
+
     schema = getattr(op, "_schema", None)
     if schema is not None:
         return [schema]
     packet = op if hasattr(op, "overloads") else None
     if packet is None and isinstance(op, types.BuiltinFunctionType):
-        packet = getattr(treadle.ops.aten, getattr(op, "__name__", ""), None)
+        packet = getattr(ops.aten, getattr(op, "__name__", ""), None)
     if packet is None:
         return []
     return [getattr(packet, name)._schema for name in packet.overloads()]

@@ -11,14 +11,14 @@ import sys
 import traceback
 from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
-import treadle
 from treadle import overrides
+from treadle._functions.linear_algebra import einsum
 from treadle.fx import traceback as fx_traceback
 from treadle.fx._code import magic_methods, reflectable_magic_methods
 from treadle.fx.graph import Graph
 from treadle.fx.node import Argument, Node, Target, base_types, map_aggregate
 
-_PACKAGE = os.path.dirname(os.path.abspath(treadle.__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 _FLOW = "symbolically traced variables cannot be used as inputs to control flow"
 
@@ -282,7 +282,7 @@ class Proxy:
                 attribute = orig_method.__self__.__name__  # type: ignore[attr-defined]
                 return tracer.create_proxy("call_function", getattr, (args[0], attribute), {})
             return tracer.create_proxy("call_method", name, args, kwargs)
-        if orig_method is treadle.einsum and len(args) == 2 and isinstance(args[1], (list, tuple)):
+        if orig_method is einsum and len(args) == 2 and isinstance(args[1], (list, tuple)):
             args = (args[0], *args[1])  # the one form of the two that passes look for
         return tracer.create_proxy(
             "call_function",

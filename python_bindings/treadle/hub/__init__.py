@@ -17,9 +17,8 @@ import re
 from typing import Any, Dict, List, Optional
 from urllib.parse import urlparse
 
-import treadle
 from treadle import _names
-from treadle.utils._atomic_file import replacing
+from treadle._atomic_file import replacing
 
 DEFAULT_CACHE_DIR = "~/.cache"
 ENV_GITHUB_TOKEN = "GITHUB_TOKEN"  # noqa: S105  the name of a variable
@@ -85,6 +84,8 @@ def load_state_dict_from_url(
     `model_dir`, by default get_dir()/checkpoints, under its name or `file_name`. With `check_hash`
     the name ends in the beginning of the file's SHA-256, as in `resnet18-f37072fd.pth`.
     """
+    from treadle.serialization import load as _load
+
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
     os.makedirs(folder, exist_ok=True)
     name = file_name or os.path.basename(urlparse(url).path)
@@ -92,7 +93,7 @@ def load_state_dict_from_url(
     if not os.path.exists(path):
         in_name = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, path, in_name[1] if in_name else None, progress)
-    return treadle.load(path, map_location=map_location, weights_only=weights_only)
+    return _load(path, map_location=map_location, weights_only=weights_only)
 
 
 MODULE_HUBCONF = "hubconf.py"

@@ -14,11 +14,22 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Callable, Dict, Final, Iterator, NamedTuple, Optional, Tuple, TypeVar
 
-import treadle
 from treadle import _as_written, _names, nn
+from treadle._as_written.torchscript import (
+    enable_onednn_fusion,
+    fuser,
+    onednn_fusion_enabled,
+    optimized_execution,
+    set_fusion_strategy,
+    strict_fusion,
+)
+from treadle._jit_internal import export as export
+from treadle._jit_internal import ignore as ignore
+from treadle._jit_internal import is_scripting as is_scripting
+from treadle._jit_internal import unused as unused
+from treadle.functional import is_tensor
 from treadle.futures import Future
 from treadle.jit._files import load, save
-from treadle.jit._marks import FunctionModifiers, mark
 from treadle.jit._modules import (
     CompilationUnit,
     Error,
@@ -26,14 +37,6 @@ from treadle.jit._modules import (
     ScriptFunction,
     ScriptModule,
     script_method,
-)
-from treadle.jit._settings import (
-    enable_onednn_fusion,
-    fuser,
-    onednn_fusion_enabled,
-    optimized_execution,
-    set_fusion_strategy,
-    strict_fusion,
 )
 from treadle.jit._types import isinstance
 from treadle.nn.parameter import is_lazy
@@ -51,11 +54,6 @@ class Attribute(NamedTuple):
 
     value: Any
     type: Any
-
-
-def is_scripting() -> bool:
-    """Whether the code runs compiled: never."""
-    return False
 
 
 def is_tracing() -> bool:
@@ -78,7 +76,7 @@ def script(
     """A module, function or class, as it is; the first call in a process warns of that.
     RuntimeError for a module some of whose parameters or buffers are uninitialized."""
     _as_written.warn("jit.script", _NO_FORM)
-    if treadle.jit.isinstance(obj, nn.Module):
+    if isinstance(obj, nn.Module):
         held = (*obj.named_parameters(), *obj.named_buffers())  # type: ignore[attr-defined]
         lazy = [name for name, value in held if is_lazy(value)]
         if lazy:
@@ -120,14 +118,14 @@ def trace(
         raise RuntimeError("trace: expected example_inputs or example_kwarg_inputs, got neither")
     _as_written.warn("jit.trace", _NO_FORM + "; both ways of an `if` stay")
     _call_traced(func, example_inputs, example_kwarg_inputs)
-    if treadle.jit.isinstance(func, nn.Module):
+    if isinstance(func, nn.Module):
         _as_written.mark_scripted(func)
     return func
 
 
 def trace_module(mod: Any, inputs: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:
     """A module, as it is, after each method that `inputs` names was called once with its inputs."""
-    if not treadle.jit.isinstance(inputs, dict):
+    if not isinstance(inputs, dict):
         raise AttributeError("trace_module: expected inputs to be a dictionary of (method, inputs)")
     for name, example in inputs.items():
         _call_traced(mod if name == "forward" else getattr(mod, name), example, None)
@@ -148,7 +146,7 @@ def _tracing() -> Iterator[None]:
 def _call_traced(
     function: Callable[..., Any], inputs: Any, keywords: Optional[Dict[str, Any]]
 ) -> None:
-    is_one = treadle.is_tensor(inputs) or type(inputs) is dict
+    is_one = is_tensor(inputs) or type(inputs) is dict
     arguments: Tuple[Any, ...] = () if inputs is None else (inputs,) if is_one else tuple(inputs)
     with _tracing():
         function(*arguments, **(keywords or {}))
@@ -156,24 +154,6 @@ def _call_traced(
 
 class TracerWarning(Warning):
     """What a trace leaves out. Nothing here warns so, for a run is a plain one."""
-
-
-def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """`@jit.ignore` or `@jit.ignore(drop=True)`: the method, as it is, with a mark."""
-    if callable(drop):
-        return mark(drop, FunctionModifiers.IGNORE)
-    kind = FunctionModifiers.UNUSED if drop else FunctionModifiers.IGNORE
-    return lambda fn: mark(fn, kind)
-
-
-def unused(fn: F) -> F:
-    """The method, as it is, with a mark. (A compiler would leave it out.)"""
-    return mark(fn, FunctionModifiers.UNUSED)
-
-
-def export(fn: F) -> F:
-    """The method, as it is, with a mark. (A compiler would keep it.)"""
-    return mark(fn, FunctionModifiers.EXPORT)
 
 
 def interface(obj: T) -> T:

@@ -8,9 +8,9 @@ import ast
 import re
 from typing import Any, Callable, Dict, List, Type
 
+from treadle._sources import SourceRange
 from treadle.jit import _tree as tree
 from treadle.jit._frontend_errors import FrontendError, NotSupportedError, UnsupportedNodeError
-from treadle.jit._source_range import SourceRange
 
 BINARY = {
     ast.Add: "+",

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle
 from treadle import nn
 
 
 def save(m: nn.Module, f: Any, _extra_files: Optional[dict] = None) -> None:
     """Write a module to a path or a file. Its class is written as a name."""
+    from treadle.serialization import save as _save
+
     if not isinstance(m, nn.Module):
         raise TypeError(f"jit.save: expected a module, got {type(m).__name__}")
     if _extra_files:
         raise NotImplementedError("jit.save: expected no _extra_files, which have no place here")
-    treadle.save(m, f)
+    _save(m, f)
 
 
 def load(
@@ -31,9 +32,11 @@ def load(
 ) -> nn.Module:
     """Read a module that save() wrote, in a program that has its class. RuntimeError for a file
     with compiled code, which cannot be run."""
+    from treadle.serialization import load as _load
+
     if _extra_files:
         raise NotImplementedError("jit.load: expected no _extra_files, which have no place here")
-    loaded = treadle.load(f, map_location=map_location, weights_only=False)
+    loaded = _load(f, map_location=map_location, weights_only=False)
     if not isinstance(loaded, nn.Module):
         raise RuntimeError(f"jit.load: expected a file with a module, got {type(loaded).__name__}")
     return loaded

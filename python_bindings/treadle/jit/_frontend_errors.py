@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle.jit._source_range import ErrorReport, SourceRange
+from treadle._sources import ErrorReport, SourceRange
 
 
 class FrontendError(Exception):

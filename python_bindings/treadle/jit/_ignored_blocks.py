@@ -14,6 +14,9 @@ import ast
 import re
 from typing import Any, List
 
+from treadle import _names
+from treadle._C import Tensor
+
 _MANAGER = "_IgnoreContextManager"
 
 
@@ -41,9 +44,7 @@ def build_ignore_context_manager(ctx: Any, stmt: Any) -> ast.stmt:
     kinds = ", ".join(kind for _, kind in outputs)
     kind = "None" if not outputs else kinds if len(outputs) == 1 else f"Tuple[{kinds}]"
     text = f"def {name}({arguments}) -> {kind}:\n{body}\n    return {results}\n"
-    import treadle
-
-    known = {**vars(__import__("typing")), "torch": treadle, "Tensor": treadle.Tensor}
+    known = {**vars(__import__("typing")), "torch": _names.package(), "Tensor": Tensor}
     exec(text, known)  # noqa: S102  as the program has it
     setattr(frontend, name, known[name])
     called = f"torch.jit.frontend.{name}({', '.join(argument for argument, _ in inputs)})"

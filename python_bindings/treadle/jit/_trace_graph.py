@@ -16,8 +16,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-import treadle
-from treadle import Tensor
+from treadle._C import Tensor
 from treadle.jit import _type_objects
 from treadle.overrides import TorchFunctionMode
 
@@ -251,7 +250,9 @@ def _tensors(value: Any) -> List[Tensor]:
 
 
 def _overloads(name: str) -> List[Any]:
-    packet = getattr(treadle.ops.aten, name, None)
+    from treadle._ops import ops
+
+    packet = getattr(ops.aten, name, None)
     if not hasattr(packet, "overloads"):
         return []
     schemas = [getattr(packet, overload)._schema for overload in packet.overloads()]  # type: ignore[union-attr]
@@ -374,6 +375,8 @@ def _get_trace_graph(
 ) -> Tuple:
     """(graph, result) of f(*args, **kwargs), a module or function; with return_inputs the inputs
     behind. NotImplementedError for _return_inputs_states."""
+    from treadle import jit
+
     global current
     if _return_inputs_states:
         raise NotImplementedError("_get_trace_graph: expected no _return_inputs_states, got True")
@@ -383,7 +386,7 @@ def _get_trace_graph(
     try:
         for tensor in _tensors([given, kwargs or {}]):
             state._value(tensor)
-        with treadle.jit._tracing(), _Recorder(state):
+        with jit._tracing(), _Recorder(state):
             result = f(*given, **(kwargs or {}))
     finally:
         current = before

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, List, Optional, Sequence
 
-from treadle.jit._source_range import SourceRange, SourceRangeFactory
+from treadle._sources import SourceRange, SourceRangeFactory
 
 # How wide a tree may be that stands on one line.
 _WIDTH = 40

@@ -18,7 +18,11 @@ import re
 import typing
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
-import treadle
+from treadle import _C
+from treadle._C import Tensor
+from treadle._jit_internal import BroadcastingList1 as BroadcastingList1
+from treadle._jit_internal import BroadcastingList2 as BroadcastingList2
+from treadle._jit_internal import BroadcastingList3 as BroadcastingList3
 from treadle._sources import get_source_lines_and_file
 from treadle.futures import Future
 from treadle.jit import _type_objects
@@ -46,18 +50,6 @@ from treadle.jit._type_objects import (
     UnionType,
 )
 from treadle.jit._types import _UNIONS
-
-
-class _BroadcastingList:
-    """A list of a fixed length, or one value in place of equal ones."""
-
-    def __getitem__(self, kind: Any) -> Any:
-        return Union[kind, List[kind]]
-
-
-BroadcastingList1 = _BroadcastingList()
-BroadcastingList2 = _BroadcastingList()
-BroadcastingList3 = _BroadcastingList()
 
 
 class Module:
@@ -121,16 +113,16 @@ _SIMPLE: Dict[Any, Any] = {
     None: NoneType,
     type(None): NoneType,
     inspect.Signature.empty: TensorType,
-    treadle.Tensor: TensorType,
+    Tensor: TensorType,
     bool: BoolType,
     complex: ComplexType,
     float: FloatType,
     int: IntType,
     str: StringType,
     Any: AnyType,
-    treadle.device: DeviceObjType,
-    treadle.dtype: IntType,
-    treadle.Generator: _type_objects.GeneratorType,
+    _C.device: DeviceObjType,
+    _C.dtype: IntType,
+    _C.Generator: _type_objects.GeneratorType,
 }
 
 
@@ -151,7 +143,7 @@ def try_ann_to_type(ann: Any, loc: Any, rcb: Optional[Callable[[str], Any]] = No
     simple = simple or _of_name(ann)
     if simple is not None:
         return simple.get()
-    if isinstance(ann, type) and issubclass(ann, treadle.Tensor):
+    if isinstance(ann, type) and issubclass(ann, Tensor):
         return TensorType.get()
     if isinstance(ann, type) and issubclass(ann, enum.Enum):
         values = [try_ann_to_type(type(member.value), loc) for member in ann]
@@ -294,8 +286,8 @@ class _Names(dict):
 
     def __init__(self, rcb: Any) -> None:
         super().__init__(
-            torch=Module("torch", {"Tensor": treadle.Tensor}),
-            Tensor=treadle.Tensor,
+            torch=Module("torch", {"Tensor": Tensor}),
+            Tensor=Tensor,
             typing=typing,
             Tuple=Tuple,
             List=List,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import treadle
+from treadle import _C
 
 
 def validate_map_location(map_location: Any = None) -> Any:
@@ -14,10 +14,10 @@ def validate_map_location(map_location: Any = None) -> Any:
     that is not there."""
     if map_location is None:
         return None
-    if not isinstance(map_location, (str, treadle.device)):
+    if not isinstance(map_location, (str, _C.device)):
         raise ValueError(
             f"map_location: expected a device, its name or None, got {type(map_location).__name__}"
         )
-    device = treadle.device(map_location)
-    treadle.empty(0, device=device)  # says what is missing where it is not there
+    device = _C.device(map_location)
+    _C.empty(0, device=device)  # says what is missing where it is not there
     return device

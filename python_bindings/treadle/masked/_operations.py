@@ -9,10 +9,12 @@ A reduction without `dim`, or with an empty one, takes all dimensions; `dtype` i
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional, Tuple, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C, linalg
+from treadle._C import Tensor
+from treadle._tensor.type_info import iinfo
 
 _Dim = Union[int, Tuple[int, ...], None]
 
@@ -23,8 +25,8 @@ def _parts(input: Any, mask: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
     if own is not None:
         input, mask = input.get_data(), own if mask is None else own & mask
     if mask is None:
-        return input, treadle.ones_like(input, dtype=treadle.bool)
-    if mask.dtype != treadle.bool:
+        return input, _C.ones_like(input, dtype=_C.bool)
+    if mask.dtype != _C.bool:
         raise TypeError(f"masked: expected a mask of bools, got {mask.dtype}")
     return input, mask.broadcast_to(input.shape)
 
@@ -42,15 +44,15 @@ def _dims(input: Tensor, dim: _Dim) -> Tuple[int, ...]:
 def _last(dtype: Any) -> Tuple[Any, Any]:
     """The least and the greatest value of a dtype."""
     if dtype.is_floating_point:
-        return -treadle.inf, treadle.inf
-    limits = treadle.iinfo(dtype)
+        return -math.inf, math.inf
+    limits = iinfo(dtype)
     return limits.min, limits.max
 
 
 def _filled(input: Any, mask: Optional[Tensor], value: Any, dtype: Any) -> Tuple[Tensor, Tensor]:
     input, mask = _parts(input, mask)
     input = input if dtype is None else input.to(dtype)
-    return treadle.where(mask, input, value), mask
+    return _C.where(mask, input, value), mask
 
 
 def _running(input: Any, dtype: Any) -> Any:
@@ -61,12 +63,12 @@ def _running(input: Any, dtype: Any) -> Any:
 def _accumulated(input: Any, dtype: Any) -> Any:
     """The dtype of sums and products: int64 for integers."""
     wide = dtype is None and not (input.is_floating_point() or input.is_complex())
-    return treadle.int64 if wide else dtype
+    return _C.int64 if wide else dtype
 
 
 def _floating(input: Any, dtype: Any) -> Any:
     wide = dtype is None and not (input.is_floating_point() or input.is_complex())
-    return treadle.get_default_dtype() if wide else dtype
+    return _C.get_default_dtype() if wide else dtype
 
 
 def sum(  # noqa: A001
@@ -194,7 +196,7 @@ def median(
         if not counts.all():
             raise ValueError(f"masked.median: expected a floating dtype, got {values.dtype}")
         return values.median(dim, keepdim=keepdim).values
-    hidden = treadle.where(counts, values, treadle.nan)
+    hidden = _C.where(counts, values, math.nan)
     return hidden.nanmedian(dim, keepdim=keepdim).values
 
 
@@ -208,7 +210,7 @@ def logsumexp(
 ) -> Tensor:
     """The logarithm of the sum of exponentials, in the dtype of the elements: that of integers is
     cut off."""
-    values, _ = _filled(input, mask, -treadle.inf, _floating(input, dtype))
+    values, _ = _filled(input, mask, -math.inf, _floating(input, dtype))
     return values.logsumexp(_dims(values, dim), keepdim=keepdim).to(_running(input, dtype))
 
 
@@ -221,9 +223,9 @@ def logaddexp(
     other_mask: Optional[Tensor] = None,
 ) -> Tensor:
     """The logarithm of the sum of two exponentials, of those that count."""
-    first, _ = _filled(input, input_mask, -treadle.inf, _floating(input, dtype))
-    second, _ = _filled(other, other_mask, -treadle.inf, _floating(other, dtype))
-    return treadle.logaddexp(first, second)
+    first, _ = _filled(input, input_mask, -math.inf, _floating(input, dtype))
+    second, _ = _filled(other, other_mask, -math.inf, _floating(other, dtype))
+    return _C.logaddexp(first, second)
 
 
 def norm(
@@ -237,9 +239,9 @@ def norm(
 ) -> Tensor:
     """The norm as of a vector."""
     order = 2.0 if ord is None else ord
-    fill = treadle.inf if order < 0 else 0
+    fill = math.inf if order < 0 else 0
     values, _ = _filled(input, mask, fill, _floating(input, dtype))
-    return treadle.linalg.vector_norm(values, order, _dims(values, dim), keepdim=keepdim)
+    return linalg.vector_norm(values, order, _dims(values, dim), keepdim=keepdim)
 
 
 def _spread(
@@ -259,7 +261,7 @@ def _spread(
     dims = _dims(values, dim)
     count = counts.sum(dims, keepdim=True)
     centre = values.sum(dims, keepdim=True) / count
-    far = treadle.where(counts, values - centre, 0)
+    far = _C.where(counts, values - centre, 0)
     squares = far * far.conj() if far.is_complex() else far * far
     count = count if keepdim else counts.sum(dims)
     return squares.sum(dims, keepdim=keepdim) / (count - correction).clamp(min=0)
@@ -295,7 +297,7 @@ def std(
 
 def softmax(input: Any, dim: int, *, dtype: Any = None, mask: Optional[Tensor] = None) -> Tensor:
     """softmax() of what counts, 0 elsewhere; NaN where nothing counts."""
-    values, _ = _filled(input, mask, -treadle.inf, _floating(input, dtype))
+    values, _ = _filled(input, mask, -math.inf, _floating(input, dtype))
     return values.softmax(dim)
 
 
@@ -303,13 +305,13 @@ def log_softmax(
     input: Any, dim: int, *, dtype: Any = None, mask: Optional[Tensor] = None
 ) -> Tensor:
     """log_softmax() of what counts, -inf elsewhere."""
-    values, _ = _filled(input, mask, -treadle.inf, _floating(input, dtype))
+    values, _ = _filled(input, mask, -math.inf, _floating(input, dtype))
     return values.log_softmax(dim)
 
 
 def softmin(input: Any, dim: int, *, dtype: Any = None, mask: Optional[Tensor] = None) -> Tensor:
     """softmax() of the negative."""
-    values, _ = _filled(input, mask, treadle.inf, _floating(input, dtype))
+    values, _ = _filled(input, mask, math.inf, _floating(input, dtype))
     return (-values).softmax(dim)
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Tuple
 
-import treadle
-from treadle import Tensor, UntypedStorage
+from treadle import _C
+from treadle._C import Tensor, UntypedStorage
 from treadle._rebuild import as_view_of, of_class, rebuild_without_memory
 from treadle.multiprocessing.reductions import rebuild_storage, reduce_storage, reduce_tensor
 from treadle.nn.parameter import Parameter
@@ -146,15 +146,19 @@ def rebuild_sparse_coo_tensor(
     is_coalesced: bool,
 ) -> Any:
     """The inverse of reduce_sparse_tensor."""
+    from treadle.sparse import sparse_coo_tensor
+
     indices = rebuild_indices_func(*rebuild_indices_args)
     values = rebuild_values_func(*rebuild_values_args)
-    return treadle.sparse_coo_tensor(indices, values, tuple(shape), is_coalesced=is_coalesced)
+    return sparse_coo_tensor(indices, values, tuple(shape), is_coalesced=is_coalesced)
 
 
 def reduce_sparse_tensor(sparse: Any) -> Tuple[Callable, Tuple]:
     """How a sparse tensor is made of its indices and values. NotImplementedError for a layout other
     than that by coordinates."""
-    if sparse.layout != treadle.sparse_coo:
+    from treadle.sparse import sparse_coo
+
+    if sparse.layout != sparse_coo:
         raise NotImplementedError(
             f"reduce_sparse_tensor: expected the layout sparse_coo, got {sparse.layout}"
         )
@@ -198,18 +202,18 @@ def rebuild_nested_tensor(
     strides = rebuild_strides_func(*rebuild_strides_args).tolist()
     offsets = rebuild_offsets_func(*rebuild_offsets_args).tolist()
     parts = [buffer.as_strided(*place) for place in zip(sizes, strides, offsets)]
-    return joined(parts, layout=treadle.strided)
+    return joined(parts, layout=_C.strided)
 
 
 def reduce_nested_tensor(nt: Any) -> Tuple[Callable, Tuple]:
     """How a nested tensor is made of its memory, and the sizes, strides and offsets of parts."""
     parts = nt.detach().unbind()
-    buffer = treadle.cat([part.reshape(-1) for part in parts])
+    buffer = _C.cat([part.reshape(-1) for part in parts])
     sizes = [list(part.shape) for part in parts]
-    strides = [list(treadle.empty(part.shape, device="meta").stride()) for part in parts]
+    strides = [list(_C.empty(part.shape, device="meta").stride()) for part in parts]
     counts = [0, *(part.numel() for part in parts[:-1])]
-    offsets = treadle.tensor(counts).cumsum(0)
-    tensors = (buffer, treadle.tensor(sizes), treadle.tensor(strides), offsets)
+    offsets = _C.tensor(counts).cumsum(0)
+    tensors = (buffer, _C.tensor(sizes), _C.tensor(strides), offsets)
     return rebuild_nested_tensor, tuple(x for t in tensors for x in reduce_tensor(t)[:2])
 
 
@@ -218,7 +222,9 @@ def reduce_nested_tensor(nt: Any) -> Tuple[Callable, Tuple]:
 
 def rebuild_event(device: Any, handle: Any) -> Any:
     """The event of another process, on a device whose module has such events."""
-    module = treadle.get_device_module(treadle.device(device))
+    from treadle._device.registry import get_device_module
+
+    module = get_device_module(_C.device(device))
     return module.Event.from_ipc_handle(device, handle)
 
 
@@ -242,7 +248,7 @@ def rebuild_cuda_tensor(
     """The tensor without elements where there is no memory, NotImplementedError for others: the
     memory of devices is not shared by processes."""
     if storage_handle is None or storage_size_bytes == 0:
-        made = treadle.empty(tuple(tensor_size), dtype=dtype, device=storage_device)
+        made = _C.empty(tuple(tensor_size), dtype=dtype, device=storage_device)
         return Parameter(made, requires_grad) if issubclass(tensor_cls, Parameter) else made
     raise NotImplementedError(
         f"rebuild_cuda_tensor: expected a tensor on the cpu, got one on {storage_device}, whose "

@@ -23,8 +23,8 @@ from multiprocessing import context, reduction
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Iterator, Optional
 
-import treadle
-from treadle import Tensor, UntypedStorage, _names
+from treadle import _C, _names
+from treadle._C import Tensor, UntypedStorage
 from treadle._rebuild import (
     as_view_of,
     lazy_bits,
@@ -114,7 +114,7 @@ def _handle(storage: UntypedStorage) -> Any:
 
 
 def _open(handle: Any, nbytes: int) -> UntypedStorage:
-    return treadle.empty(0).untyped_storage() if handle is None else handle.open(nbytes)
+    return _C.empty(0).untyped_storage() if handle is None else handle.open(nbytes)
 
 
 # ---- tensors and storages ----------------------------------------------------------------------
@@ -141,7 +141,7 @@ def _rebuild_shared(
     cls: type,
     handle: Any,
     nbytes: int,
-    dtype: treadle.dtype,
+    dtype: _C.dtype,
     offset: int,
     size: tuple,
     stride: tuple,

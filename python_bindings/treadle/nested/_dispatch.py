@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Dict, List, Tuple
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 from treadle.nested._tensor import NestedTensor, RaggedSize, in_order, joined
 
 # Functions of elements that are made of several operators, or draw.
@@ -42,11 +42,14 @@ def _refused(name: str) -> NotImplementedError:
 
 
 def _is_pointwise(name: str) -> bool:
+    from treadle._introspection.tags import Tag
+    from treadle._ops import ops
+
     if name in _OF_ELEMENTS:
         return True
-    packet: Any = getattr(treadle.ops.aten, name, None)
+    packet: Any = getattr(ops.aten, name, None)
     overloads = packet.overloads() if hasattr(packet, "overloads") else []
-    return any(treadle.Tag.pointwise in getattr(packet, o).tags for o in overloads)
+    return any(Tag.pointwise in getattr(packet, o).tags for o in overloads)
 
 
 # ---- functions of elements -----------------------------------------------------------------------
@@ -74,8 +77,8 @@ def _for_values(name: str, like: NestedTensor, tensor: Tensor) -> Tensor:
         return tensor.squeeze(0)
     parts, places = like._owners()
     moved = tensor.movedim(ragged, 1)
-    parts = parts if tensor.shape[0] > 1 else treadle.zeros_like(parts)
-    places = places if tensor.shape[ragged] > 1 else treadle.zeros_like(places)
+    parts = parts if tensor.shape[0] > 1 else _C.zeros_like(parts)
+    places = places if tensor.shape[ragged] > 1 else _C.zeros_like(places)
     return moved[parts, places].movedim(0, ragged - 1)
 
 
@@ -119,8 +122,8 @@ def _pointwise(func: Callable, name: str, args: Tuple, kwargs: Dict[str, Any]) -
 
 def _per_part(parts: List[Any]) -> Any:
     if isinstance(parts[0], tuple):
-        return type(parts[0])([treadle.stack(list(column)) for column in zip(*parts)])
-    return treadle.stack(parts)
+        return type(parts[0])([_C.stack(list(column)) for column in zip(*parts)])
+    return _C.stack(parts)
 
 
 def _wrapped(x: NestedTensor, result: Any, ragged: int) -> Any:
@@ -171,7 +174,7 @@ def _along(func: Callable, name: str, args: Tuple, kwargs: Dict[str, Any]) -> An
     if dim != x._ragged_idx:
         return x._like(func(x._values, dim - 1, *rest, **kwargs))
     done = [func(part, dim - 1, *rest, **kwargs) for part in x.unbind()]
-    return x._like(treadle.cat(done, dim - 1))
+    return x._like(_C.cat(done, dim - 1))
 
 
 def _normalised(func: Callable, name: str, args: Tuple, kwargs: Dict[str, Any]) -> Any:
@@ -210,7 +213,7 @@ def _matmul(func: Callable, name: str, args: Tuple, kwargs: Dict[str, Any]) -> A
     if not _is_nested(b) and isinstance(b, Tensor) and b.dim() <= 2 and (
         a._ragged_idx < a.dim() - 1
     ):  # fmt: skip
-        result = treadle.matmul(a._values, b)
+        result = _C.matmul(a._values, b)
         return a._like(result)
     for one in (a, b):
         if not _is_nested(one) and (one.dim() < 3 or one.shape[0] not in (1, len(_other(a, b)))):
@@ -220,7 +223,7 @@ def _matmul(func: Callable, name: str, args: Tuple, kwargs: Dict[str, Any]) -> A
     count = len(a) if _is_nested(a) else len(b)
     lefts = list(a) if len(a) == count else [a[0]] * count
     rights = list(b) if len(b) == count else [b[0]] * count
-    return _gathered([treadle.matmul(x, y) for x, y in zip(lefts, rights)], a, b)
+    return _gathered([_C.matmul(x, y) for x, y in zip(lefts, rights)], a, b)
 
 
 def _other(a: Any, b: Any) -> Any:
@@ -237,10 +240,10 @@ def _gathered(parts: List[Tensor], *sources: Any) -> Any:
         ragged = parts[0].dim() + 1 - (source.dim() - source._ragged_idx)
         rest = {tuple(s for d, s in enumerate(p.shape, 1) if d != ragged) for p in parts}
         if len(rest) == 1 and [p.shape[ragged - 1] for p in parts] == sizes:
-            return source._packed()._like(treadle.cat(parts, ragged - 1), ragged)
+            return source._packed()._like(_C.cat(parts, ragged - 1), ragged)
     if len({tuple(p.shape) for p in parts}) == 1:
-        return treadle.stack(parts)
-    return joined(parts, None, treadle.strided)
+        return _C.stack(parts)
+    return joined(parts, None, _C.strided)
 
 
 def _attention(func: Callable, name: str, args: Tuple, kwargs: Dict[str, Any]) -> Any:
@@ -260,7 +263,7 @@ def _attention(func: Callable, name: str, args: Tuple, kwargs: Dict[str, Any]) -
         )
     done = [func(q, k, v, **given) for q, k, v in zip(query, key, value)]
     packed = query._packed()
-    return packed._like(treadle.cat(done, packed._ragged_idx - 1))
+    return packed._like(_C.cat(done, packed._ragged_idx - 1))
 
 
 # ---- shapes --------------------------------------------------------------------------------------
@@ -308,7 +311,7 @@ def _squeeze(func: Any, name: str, args: Tuple, kwargs: Dict[str, Any]) -> Any:
 
 def _view(func: Any, name: str, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     x = args[0]
-    if len(args) > 1 and isinstance(args[1], treadle.dtype):
+    if len(args) > 1 and isinstance(args[1], _C.dtype):
         return x._like(x._values.view(args[1]))
     given = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
     sizes: List[Any] = list(given or kwargs["size"])
@@ -386,7 +389,7 @@ def _pieces(func: Callable, name: str, args: Tuple, kwargs: Dict[str, Any]) -> A
     given = rest.pop(0) if rest else kwargs.pop("dim", 0)
     dim = in_order(name, given, x.dim())
     if dim == 0:
-        groups = getattr(treadle, name)(treadle.arange(len(x)), size)
+        groups = getattr(_C, name)(_C.arange(len(x)), size)
         parts = x.unbind()
         return tuple(joined([parts[i] for i in g], x._ragged_idx, x._layout) for g in groups)
     _inner(name, x, dim)
@@ -405,7 +408,7 @@ def _cat(func: Any, name: str, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     for other in tensors:
         if not _is_nested(other) or other._offsets is not first._offsets:
             raise RuntimeError(f"{name}: expected nested tensors with the same offsets")
-    return first._like(treadle.cat([t._values for t in tensors], dim - 1))
+    return first._like(_C.cat([t._values for t in tensors], dim - 1))
 
 
 def _expand(func: Any, name: str, args: Tuple, kwargs: Dict[str, Any]) -> Any:
@@ -434,7 +437,7 @@ def _index(func: Any, name: str, args: Tuple, kwargs: Dict[str, Any]) -> Any:
         part = x.unbind()[which]
         return part[tuple(rest)] if rest else part
     if not (isinstance(which, slice) and which == slice(None)):
-        chosen = treadle.arange(len(x))[which].tolist()
+        chosen = _C.arange(len(x))[which].tolist()
         parts = x.unbind()
         x = joined([parts[i] for i in chosen], x._ragged_idx, x._layout)
     if not rest:
@@ -444,7 +447,7 @@ def _index(func: Any, name: str, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     if not whole:
         parts = [part[tuple(rest)] for part in x.unbind()]
         if isinstance(rest[ragged], int):
-            return treadle.stack(parts)
+            return _C.stack(parts)
         gone = sum(isinstance(g, int) for g in rest[:ragged])
         return joined(parts, ragged + 1 - gone, x._layout)
     if not all(isinstance(g, (int, slice)) for g in rest):

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 from treadle.nested._tensor import NestedTensor, joined
 
 
 def _checked_layout(name: str, layout: Any) -> Any:
-    layout = treadle.strided if layout is None else layout
-    if layout not in (treadle.strided, treadle.jagged):
+    from treadle.sparse._layout import jagged
+
+    layout = _C.strided if layout is None else layout
+    if layout not in (_C.strided, jagged):
         raise RuntimeError(f"{name}: expected layout strided or jagged, got {layout}")
     return layout
 
@@ -35,7 +37,7 @@ def nested_tensor(
     """
     layout = _checked_layout("nested_tensor", layout)
     parts = [
-        (p.detach() if isinstance(p, Tensor) else treadle.tensor(p)).to(dtype=dtype, device=device)
+        (p.detach() if isinstance(p, Tensor) else _C.tensor(p)).to(dtype=dtype, device=device)
         for p in tensor_list
     ]
     made = joined(parts, layout=layout)
@@ -81,6 +83,8 @@ def nested_tensor_from_jagged(
     length, where they are known. Raises RuntimeError where neither offsets nor lengths are given,
     or they do not fit.
     """
+    from treadle import nn
+
     if not isinstance(values, Tensor) or issubclass(type(values), NestedTensor):
         raise TypeError(
             f"nested_tensor_from_jagged: expected values to be a dense tensor, got {type(values)}"
@@ -88,7 +92,7 @@ def nested_tensor_from_jagged(
     if offsets is None and lengths is None:
         raise RuntimeError("nested_tensor_from_jagged: expected offsets or lengths, got neither")
     if offsets is None:
-        offsets = treadle.nn.functional.pad(lengths.cumsum(0), (1, 0))  # type: ignore[union-attr]
+        offsets = nn.functional.pad(lengths.cumsum(0), (1, 0))  # type: ignore[union-attr]
         lengths = None
     for name, given in (("offsets", offsets), ("lengths", lengths)):
         if given is not None and (given.dim() != 1 or given.is_floating_point()):
@@ -105,7 +109,7 @@ def nested_tensor_from_jagged(
 
 
 def narrow(
-    tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = treadle.strided
+    tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = _C.strided
 ) -> NestedTensor:
     """A view of `length` places from `start` on of each part of a tensor (parts, size, ...). start
     and length are numbers or tensors of one number for each part; dim is 1. Raises RuntimeError for
@@ -117,19 +121,19 @@ def narrow(
 
     def each(value: Any, name: str) -> Tensor:
         if not isinstance(value, Tensor):
-            return treadle.full((count,), int(value), dtype=treadle.int64, device=tensor.device)
+            return _C.full((count,), int(value), dtype=_C.int64, device=tensor.device)
         if tuple(value.shape) != (count,):
             raise RuntimeError(
                 f"narrow: expected {name} to be a number or {count} of them, got shape "
                 f"{tuple(value.shape)}"
             )
-        return value.to(treadle.int64)
+        return value.to(_C.int64)
 
     starts, lengths = each(start, "start"), each(length, "length")
     if count and (int(starts.min()) < 0 or int((starts + lengths).max()) > size):
         raise RuntimeError(f"narrow: expected places within {size}, got others")
-    first = treadle.arange(count, device=tensor.device) * size + starts
-    offsets = treadle.cat([first, (first + lengths)[-1:]])
+    first = _C.arange(count, device=tensor.device) * size + starts
+    offsets = _C.cat([first, (first + lengths)[-1:]])
     made = NestedTensor(tensor.flatten(0, 1), offsets, lengths, 1)
     made._layout = layout
     return made
@@ -138,7 +142,7 @@ def narrow(
 def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
     """The elements of a matrix (parts, size) where a mask, that is broadcast to it, is True: one
     part for each row. RuntimeError for other shapes."""
-    if tensor.dim() != 2 or mask.dtype != treadle.bool:
+    if tensor.dim() != 2 or mask.dtype != _C.bool:
         raise RuntimeError(
             f"masked_select: expected a matrix and a mask of bools, got shape "
             f"{tuple(tensor.shape)} and {mask.dtype}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
-import treadle
+from treadle import _C
 from treadle._C import Tensor
 
 _numbers = itertools.count(1)
@@ -71,11 +71,13 @@ class NestedTensor:
         max_seqlen: Optional[int] = None,
         layout: Any = None,
     ) -> None:
+        from treadle.sparse._layout import jagged
+
         self._values = values
         self._offsets = offsets
         self._lengths = lengths
         self._ragged_idx = ragged_idx
-        self._layout = treadle.jagged if layout is None else layout
+        self._layout = jagged if layout is None else layout
         self._known: dict = {}
         if min_seqlen is not None:
             self._known["min"] = min_seqlen
@@ -207,7 +209,9 @@ class NestedTensor:
         return self._values.is_complex()
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        if self._layout != treadle.jagged:
+        from treadle.sparse._layout import jagged
+
+        if self._layout != jagged:
             lines = ",\n".join("  " + repr(p).replace("\n", "\n  ") for p in self.unbind())
             return f"nested_tensor([\n{lines}\n])"
         more = ""
@@ -287,10 +291,10 @@ class NestedTensor:
 
     def _owners(self) -> Tuple[Tensor, Tensor]:
         """For each place along the ragged dimension of the values, its part and where in it."""
-        sizes = treadle.tensor(self._sizes(), device=self.device, dtype=treadle.int64)
-        parts = treadle.repeat_interleave(treadle.arange(len(self), device=self.device), sizes)
-        places = treadle.arange(parts.shape[0], device=self.device)
-        return parts, places - self._offsets.to(treadle.int64)[:-1].index_select(0, parts)
+        sizes = _C.tensor(self._sizes(), device=self.device, dtype=_C.int64)
+        parts = _C.repeat_interleave(_C.arange(len(self), device=self.device), sizes)
+        places = _C.arange(parts.shape[0], device=self.device)
+        return parts, places - self._offsets.to(_C.int64)[:-1].index_select(0, parts)
 
     def to_padded_tensor(self, padding: float, output_size: Any = None) -> Tensor:
         """See treadle.nested.to_padded_tensor()."""
@@ -370,7 +374,7 @@ def joined(parts: Sequence[Tensor], ragged_idx: Optional[int] = None, layout: An
                 f"nested_tensor: expected parts that differ in one size alone, got {shapes}"
             )
         ragged_idx = differing[0] + 1 if differing else 1
-    values = treadle.cat(list(parts), ragged_idx - 1)
+    values = _C.cat(list(parts), ragged_idx - 1)
     sizes = [shape[ragged_idx - 1] for shape in shapes]
-    offsets = treadle.tensor([0, *itertools.accumulate(sizes)], device=values.device)
+    offsets = _C.tensor([0, *itertools.accumulate(sizes)], device=values.device)
     return NestedTensor(values, offsets, None, ragged_idx, min(sizes), max(sizes), layout)

@@ -4,7 +4,7 @@
 
 from typing import Optional, Tuple, TypeVar, Union
 
-from treadle import Tensor
+from treadle._C import Tensor
 
 T = TypeVar("T")
 

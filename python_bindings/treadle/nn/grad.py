@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Sequence
 
-import treadle
-from treadle import Tensor
+from treadle import autograd
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import enable_grad
 from treadle.nn import functional as F  # noqa: N812
 
 
@@ -18,7 +19,7 @@ def _gradient(
     settings: Any,
     grad_output: Tensor,
 ) -> Tensor:
-    with treadle.enable_grad():
+    with enable_grad():
         given = [t.detach().requires_grad_(i == wanted) for i, t in enumerate(tensors)]
         result = convolution(given[0], given[1], None, *settings)
         if result.shape != grad_output.shape:
@@ -26,7 +27,7 @@ def _gradient(
                 f"{convolution.__name__}: expected grad_output of shape {tuple(result.shape)}, got "
                 f"{tuple(grad_output.shape)}"
             )
-        return treadle.autograd.grad(result, given[wanted], grad_output)[0]
+        return autograd.grad(result, given[wanted], grad_output)[0]
 
 
 def _pair(convolution: Callable[..., Tensor], name: str) -> Any:

@@ -14,8 +14,9 @@ import math
 import warnings
 from typing import Any, Callable, Optional, Union
 
-import treadle
-from treadle import Generator, Tensor
+from treadle import _C, special
+from treadle._C import Generator, Tensor
+from treadle.autograd.grad_mode import no_grad
 
 _LINEAR = (
     "linear",
@@ -52,7 +53,7 @@ def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Optional[Generator] = None
 ) -> Tensor:
     """Uniform over [a, b)."""
-    with treadle.no_grad():
+    with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
@@ -60,7 +61,7 @@ def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Optional[Generator] = None
 ) -> Tensor:
     """Normal with the given mean and standard deviation."""
-    with treadle.no_grad():
+    with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
@@ -83,10 +84,10 @@ def trunc_normal_(
     if not tensor.dtype.is_floating_point:
         raise ValueError(f"trunc_normal_: expected a floating-point tensor, got {tensor.dtype}")
     low, high = (a - mean) / std, (b - mean) / std
-    with treadle.no_grad():
+    with no_grad():
         if math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2)) > 1:  # half of all
             return _normal_within(tensor, mean, std, a, b, generator)
-        wide = treadle.empty(tensor.shape, dtype=treadle.float64, device=tensor.device)
+        wide = _C.empty(tensor.shape, dtype=_C.float64, device=tensor.device)
         _standard_normal_within(wide, low, high, generator)
         tensor.copy_(wide.mul_(std).add_(mean))
         return tensor.clamp_(min=a, max=b)
@@ -102,7 +103,7 @@ def _normal_within(
         count = int(outside.sum())
         if count == 0:
             return out
-        again = treadle.empty(count, dtype=out.dtype, device=out.device)
+        again = _C.empty(count, dtype=out.dtype, device=out.device)
         out.masked_scatter_(outside, again.normal_(mean, std, generator=generator))
 
 
@@ -124,12 +125,12 @@ def _standard_normal_within(
         return out.copy_(exponential.mul(-2).add_(high * high).sqrt_().neg_())
     below, above = (math.erfc(-x / math.sqrt(2)) / 2 for x in (low, high))
     out.uniform_(below, above, generator=generator)
-    return out.copy_(treadle.special.ndtri(out))
+    return out.copy_(special.ndtri(out))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """The same value everywhere."""
-    with treadle.no_grad():
+    with no_grad():
         return tensor.fill_(val)
 
 
@@ -147,7 +148,7 @@ def eye_(tensor: Tensor) -> Tensor:
     """The identity matrix."""
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    with treadle.no_grad():
+    with no_grad():
         tensor.zero_()
         tensor.diagonal().fill_(1.0)
     return tensor
@@ -161,7 +162,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         raise ValueError("dim 0 must be divisible by groups")
     per_group = tensor.shape[0] // groups
     centre = tuple(size // 2 for size in tensor.shape[2:])
-    with treadle.no_grad():
+    with no_grad():
         tensor.zero_()
         for group in range(groups):
             for channel in range(min(per_group, tensor.shape[1])):
@@ -246,8 +247,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Optional[Generator] 
     if tensor.numel() == 0:
         return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
-    with treadle.no_grad():
-        random = treadle.empty((max(rows, columns), min(rows, columns)), dtype=treadle.float64)
+    with no_grad():
+        random = _C.empty((max(rows, columns), min(rows, columns)), dtype=_C.float64)
         basis = _orthonormal_columns(random.normal_(0.0, 1.0, generator=generator))
         if rows < columns:
             basis = basis.transpose(0, 1)
@@ -275,10 +276,10 @@ def sparse_(
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
-    with treadle.no_grad():
+    with no_grad():
         tensor.normal_(0, std, generator=generator)
         for column in range(columns):
-            chosen = treadle.randperm(rows, generator=generator)[:zeros]
+            chosen = _C.randperm(rows, generator=generator)[:zeros]
             tensor[chosen, column] = 0
     return tensor
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle
-from treadle import _C, Tensor, _names
+from treadle import _C, _names
+from treadle._C import Tensor
 
 
 class _ParameterMeta(type):
@@ -59,7 +59,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __new__(cls, data: Optional[Tensor] = None, requires_grad: bool = True) -> "Parameter":
         if data is None:
-            data = treadle.empty((0,))
+            data = _C.empty((0,))
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter: expected data to be a Tensor, got {type(data).__name__}")
         if _is_plain(type(data)):
@@ -86,7 +86,7 @@ class Buffer(Tensor, metaclass=_ParameterMeta):
 
     def __new__(cls, data: Optional[Tensor] = None, *, persistent: bool = True) -> "Buffer":
         if data is None:
-            data = treadle.empty((0,))
+            data = _C.empty((0,))
         if not isinstance(data, Tensor):
             raise TypeError(f"Buffer: expected data to be a Tensor, got {type(data).__name__}")
         if type(data).__torch_dispatch__ is _C._disabled_torch_dispatch_impl:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Sequence, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .parameter import Buffer, Parameter
 
@@ -42,7 +42,7 @@ class UninitializedTensorMixin:
                 f"{name}: expected tensors that have a shape, got an uninitialized parameter or "
                 "buffer; a call of its module, or materialize(), gives it one"
             )
-        with treadle._C.DisableTorchFunctionSubclass():
+        with _C.DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
 
     def materialize(
@@ -50,7 +50,7 @@ class UninitializedTensorMixin:
     ) -> None:
         """Give it memory of this shape; it becomes an ordinary parameter or buffer."""
         old = self.data
-        self.data = treadle.empty(
+        self.data = _C.empty(
             (shape,) if isinstance(shape, int) else tuple(shape),
             device=old.device if device is None else device,
             dtype=old.dtype if dtype is None else dtype,
@@ -84,7 +84,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     def __new__(
         cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
     ) -> "UninitializedParameter":
-        data = treadle.empty((0,), device=device, dtype=dtype)
+        data = _C.empty((0,), device=device, dtype=dtype)
         return Tensor._make_subclass(cls, data, requires_grad)
 
     def __deepcopy__(self, memo: dict) -> "UninitializedParameter":
@@ -108,7 +108,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):  # type: ignore[mis
         dtype: Any = None,
         persistent: bool = True,
     ) -> "UninitializedBuffer":
-        data = treadle.empty((0,), device=device, dtype=dtype)
+        data = _C.empty((0,), device=device, dtype=dtype)
         buffer = Tensor._make_subclass(cls, data, requires_grad)
         buffer.persistent = persistent
         return buffer

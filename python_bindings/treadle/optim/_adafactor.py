@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle._tensor.type_info import finfo
 
 from .optimizer import (
     PerParameter,
@@ -68,7 +69,7 @@ class Adafactor(PerParameter):
         if param.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
         if param.dim() < 2:
-            return {"variance": treadle.zeros_like(param.detach())}
+            return {"variance": _C.zeros_like(param.detach())}
         *outer, rows, columns = param.shape
         return {
             "row_var": param.detach().new_zeros((*outer, rows, 1)),
@@ -87,7 +88,7 @@ class Adafactor(PerParameter):
     ) -> None:
         least, least_scale = group["eps"]
         if least is None:
-            least = treadle.finfo(param.dtype).eps
+            least = finfo(param.dtype).eps
         step = state["step"].item()
         weight = step ** group["beta2_decay"]
         rate = min(number(group["lr"]), 1 / step**0.5)

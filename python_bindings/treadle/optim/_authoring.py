@@ -13,8 +13,10 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, Iterable, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle._jit_internal import is_scripting
+from treadle.autograd.grad_mode import set_grad_enabled
 from treadle.utils._foreach_utils import (
     _foreach_supported_types,
     _get_foreach_kernels_supported_devices,
@@ -26,8 +28,8 @@ Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
 StateDict = dict[str, Any]
 Indices = list[int]
-DeviceDict = dict[Optional[treadle.device], Tensor]
-DeviceDtypeDict = dict[Optional[tuple[treadle.device, treadle.dtype]], Tensor]
+DeviceDict = dict[Optional[_C.device], Tensor]
+DeviceDtypeDict = dict[Optional[tuple[_C.device, _C.dtype]], Tensor]
 TensorListList = list[list[Optional[Tensor]]]
 GlobalOptimizerPreHook = Callable[[Any, Args, Kwargs], Optional[tuple[Args, Kwargs]]]
 GlobalOptimizerPostHook = Callable[[Any, Args, Kwargs], None]
@@ -38,7 +40,7 @@ def _use_grad_for_differentiable(func: Callable) -> Callable:
 
     @functools.wraps(func)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with treadle.set_grad_enabled(bool(self.defaults.get("differentiable"))):
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
             return func(self, *args, **kwargs)
 
     return step
@@ -48,7 +50,7 @@ def _default_to_fused_or_foreach(
     params: list[Tensor], differentiable: bool, use_fused: bool = False
 ) -> tuple[bool, bool]:
     """(fused, foreach): which implementation suits these parameters best."""
-    if treadle.jit.is_scripting() or differentiable:
+    if is_scripting() or differentiable:
         return False, False
 
     def all_on(devices: list[str], fits: Callable[[Tensor], bool]) -> bool:
@@ -90,10 +92,10 @@ def _stack_if_compiling(x: Any) -> Any:
     return x
 
 
-def _get_scalar_dtype(is_fused: Optional[bool] = None) -> treadle.dtype:
+def _get_scalar_dtype(is_fused: Optional[bool] = None) -> _C.dtype:
     """The dtype of a number of steps."""
-    wide = treadle.get_default_dtype() == treadle.float64 and not is_fused
-    return treadle.float64 if wide else treadle.float32
+    wide = _C.get_default_dtype() == _C.float64 and not is_fused
+    return _C.float64 if wide else _C.float32
 
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
@@ -106,7 +108,7 @@ def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
     for place, param in enumerate(params):
         if param.is_complex():
             for tensors in (params, *state_and_grads):
-                tensors[place] = treadle.view_as_real(tensors[place])
+                tensors[place] = _C.view_as_real(tensors[place])
 
 
 def _disable_dynamo_if_unsupported(

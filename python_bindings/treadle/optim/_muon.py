@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .optimizer import (
     Optimizer,
@@ -39,7 +39,7 @@ def orthogonal(
     x = x / x.norm().clamp(min=eps)  # now no singular value is above 1
     for _ in range(steps):
         gram = x @ x.T
-        x = treadle.addmm(x, treadle.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+        x = _C.addmm(x, _C.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.T if tall else x
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from contextlib import contextmanager
 from typing import Any, Iterator
 
-from treadle import Tensor
+from treadle._C import Tensor
 
 from .optimizer import Optimizer
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union
 
-import treadle
-from treadle import _C, Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .optimizer import (
     Fused,
@@ -79,7 +79,7 @@ class Adagrad(Fused):
             if not state:
                 first = complex(start, start) if param.is_complex() else start
                 state["step"] = step_count(fused=group["fused"])
-                state["sum"] = treadle.full_like(param.detach(), first)
+                state["sum"] = _C.full_like(param.detach(), first)
         return states
 
     def share_memory(self) -> None:

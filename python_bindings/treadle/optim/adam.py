@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union
 
-import treadle
-from treadle import _C, Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .optimizer import (
     Fused,
@@ -135,7 +135,7 @@ class Adam(Fused):
             square = real(state["exp_avg_sq"]) * beta2 + grad * grad * (1 - beta2)
             new = {"exp_avg": mean, "exp_avg_sq": square}
             if group["amsgrad"]:
-                square = treadle.maximum(real(state["max_exp_avg_sq"]), square)
+                square = _C.maximum(real(state["max_exp_avg_sq"]), square)
                 new["max_exp_avg_sq"] = square
             scale = square.sqrt() / (1 - beta2**step) ** 0.5 + group["eps"]
             param.sub_(like(mean / scale * (lr / (1 - beta1**step)), param))

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .optimizer import (
     PerParameter,
@@ -61,7 +61,7 @@ class Adamax(PerParameter):
         beta1, beta2 = group["betas"]
         mean, largest = state["exp_avg"], state["exp_inf"]
         mean.lerp_(grad, 1 - beta1)
-        largest.copy_(treadle.maximum(largest * beta2, grad.abs() + group["eps"]))
+        largest.copy_(_C.maximum(largest * beta2, grad.abs() + group["eps"]))
         rate = number(group["lr"]) / (1 - beta1 ** state["step"].item())
         param.addcdiv_(mean, largest, value=-rate)
 

@@ -15,8 +15,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import enable_grad, no_grad
 
 from .optimizer import Optimizer, check_lr, number, real
 
@@ -74,10 +75,10 @@ class LBFGS(Optimizer):
 
     def _flat_grad(self) -> Tensor:
         parts = [
-            real(treadle.zeros_like(param) if param.grad is None else param.grad).reshape(-1)
+            real(_C.zeros_like(param) if param.grad is None else param.grad).reshape(-1)
             for param in self._params
         ]
-        flat = treadle.cat(parts)
+        flat = _C.cat(parts)
         return flat.neg_() if self._maximizes else flat
 
     def _move(self, size: float, direction: Tensor) -> None:
@@ -89,10 +90,10 @@ class LBFGS(Optimizer):
 
     # ---- a step --------------------------------------------------------------------------------
 
-    @treadle.no_grad()
+    @no_grad()
     def step(self, closure: Callable[[], Any]) -> Any:
         """Iterate from where the parameters are; gives the loss that the closure returned there."""
-        closure = treadle.enable_grad()(closure)
+        closure = enable_grad()(closure)
         group = self.param_groups[0]
         lr, search = number(group["lr"]), group["line_search_fn"]
         change, max_iter = group["tolerance_change"], group["max_iter"]

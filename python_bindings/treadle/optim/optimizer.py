@@ -23,9 +23,11 @@ import warnings
 from collections import OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import enable_grad, set_grad_enabled
 from treadle.autograd.profiler import record_function
+from treadle.functional import typename
 from treadle.utils import _foreach_utils
 from treadle.utils.hooks import RemovableHandle, add
 
@@ -131,7 +133,7 @@ class Optimizer:
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or "
-                f"dicts, but got {treadle.typename(params)}"
+                f"dicts, but got {typename(params)}"
             )
         self.defaults = defaults
         self.state: defaultdict[Any, dict] = defaultdict(dict)
@@ -171,7 +173,7 @@ class Optimizer:
             if not isinstance(param, Tensor):
                 raise TypeError(
                     "optimizer can only optimize Tensors, but one of the params is "
-                    + treadle.typename(param)
+                    + typename(param)
                 )
             if not (self.defaults.get("differentiable") or param.is_leaf or param.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
@@ -229,9 +231,9 @@ class Optimizer:
         the loss."""
         loss = None
         if closure is not None:
-            with treadle.enable_grad():
+            with enable_grad():
                 loss = closure()
-        with treadle.set_grad_enabled(bool(self.defaults.get("differentiable"))):
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
             for group in self.param_groups:
                 params, grads = [], []
                 for param in group["params"]:
@@ -428,7 +430,7 @@ def _fit(value: Any, param: Tensor, group: dict[str, Any], name: Optional[str] =
         value = value.detach()
         if name == "step":
             if group.get("capturable") or group.get("fused"):
-                value = value.to(device=param.device, dtype=treadle.float32)
+                value = value.to(device=param.device, dtype=_C.float32)
         elif param.is_floating_point():
             value = value.to(device=param.device, dtype=param.dtype)
         else:
@@ -498,8 +500,8 @@ def check_implementation(
 
 def step_count(value: float = 0.0, fused: Optional[bool] = None) -> Tensor:
     """The number of steps taken, as the state of a parameter holds it."""
-    wide = treadle.get_default_dtype() == treadle.float64 and not fused
-    return treadle.tensor(value, dtype=treadle.float64 if wide else treadle.float32)
+    wide = _C.get_default_dtype() == _C.float64 and not fused
+    return _C.tensor(value, dtype=_C.float64 if wide else _C.float32)
 
 
 def number(value: Union[float, Tensor]) -> float:
@@ -514,12 +516,12 @@ def scalar(value: Union[float, Tensor]) -> Union[float, Tensor]:
 
 def real(tensor: Tensor) -> Tensor:
     """The tensor itself, or the pairs of reals that a complex one is made of."""
-    return treadle.view_as_real(tensor) if tensor.is_complex() else tensor
+    return _C.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 def like(pairs: Tensor, param: Tensor) -> Tensor:
     """The way back from `real`: complex numbers again where the parameter holds such."""
-    return treadle.view_as_complex(pairs) if param.is_complex() else pairs
+    return _C.view_as_complex(pairs) if param.is_complex() else pairs
 
 
 def uniform_parts(*lists: list[Tensor]) -> Iterator[tuple[list[Tensor], ...]]:
@@ -596,7 +598,7 @@ class PerParameter(Optimizer):
             grad = cls.prepare(param, grad, group)
             if not param.is_complex():
                 cls.change(param, grad, state, group)
-            elif not treadle.is_grad_enabled():
+            elif not _C.is_grad_enabled():
                 parts = {name: real(value) for name, value in state.items()}
                 cls.change(real(param), real(grad), parts, group)
             else:
@@ -604,7 +606,7 @@ class PerParameter(Optimizer):
                 parts = {name: real(value).clone() for name, value in state.items()}
                 pairs = real(param).clone()
                 cls.change(pairs, real(grad), parts, group)
-                param.copy_(treadle.view_as_complex(pairs))
+                param.copy_(_C.view_as_complex(pairs))
                 for name, value in state.items():
                     value.copy_(like(parts[name], value))
 
@@ -695,9 +697,9 @@ def step_over(
 
 def empty_like(param: Tensor) -> Tensor:
     """Memory of any contents in the strides of the parameter, apart from its history."""
-    return treadle.empty_like(param.detach(), memory_format=treadle.preserve_format)
+    return _C.empty_like(param.detach(), memory_format=_C.preserve_format)
 
 
 def zeros_like(param: Tensor) -> Tensor:
     """Zeros in the strides of the parameter, apart from its history."""
-    return treadle.zeros_like(param.detach(), memory_format=treadle.preserve_format)
+    return _C.zeros_like(param.detach(), memory_format=_C.preserve_format)

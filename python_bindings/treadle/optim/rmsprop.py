@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union
 
-from treadle import Tensor
+from treadle._C import Tensor
 
 from .optimizer import PerParameter, check_lr, check_not_negative, number, step_over, zeros_like
 

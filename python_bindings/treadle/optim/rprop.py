@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .optimizer import PerParameter, check_lr, check_setting, number, step_over, zeros_like
 
@@ -51,7 +51,7 @@ class Rprop(PerParameter):
         size = complex(lr, lr) if param.is_complex() else lr
         return {
             "prev": zeros_like(param),
-            "step_size": treadle.full_like(param.detach(), size),
+            "step_size": _C.full_like(param.detach(), size),
         }
 
     @staticmethod
@@ -61,7 +61,7 @@ class Rprop(PerParameter):
         shrink, grow = group["etas"]
         agreement = grad * state["prev"]
         kept, turned = agreement > 0, agreement < 0
-        ones = treadle.ones_like(grad)
+        ones = _C.ones_like(grad)
         size = state["step_size"]
         size.mul_(ones.masked_fill(kept, grow).masked_fill(turned, shrink))
         size.clamp_(*group["step_sizes"])

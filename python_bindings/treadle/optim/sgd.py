@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Optional, Union
 
-from treadle import _C, Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .optimizer import (
     Fused,

@@ -17,8 +17,9 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.nn import Module
 from treadle.nn.modules.batchnorm import _BatchNorm
 
@@ -50,7 +51,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     """The exponential moving average of one tensor: decay * average + (1 - decay) * current."""
     _check_decay(decay)
 
-    @treadle.no_grad()
+    @no_grad()
     def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         return decay * ema_param + (1 - decay) * current_param
 
@@ -60,7 +61,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 def get_swa_avg_fn() -> Average:
     """The mean of all values so far of one tensor."""
 
-    @treadle.no_grad()
+    @no_grad()
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
 
@@ -78,7 +79,7 @@ def get_swa_multi_avg_fn() -> MultiAverage:
 
 
 def _in_place(average: Average) -> MultiAverage:
-    @treadle.no_grad()
+    @no_grad()
     def update(
         averaged_param_list: Sequence[Tensor],
         current_param_list: Sequence[Tensor],
@@ -112,7 +113,7 @@ class AveragedModel(Module):
         self.module = deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
-        self.register_buffer("n_averaged", treadle.tensor(0, dtype=treadle.long, device=device))
+        self.register_buffer("n_averaged", _C.tensor(0, dtype=_C.long, device=device))
         self.avg_fn = avg_fn
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers
@@ -150,7 +151,7 @@ class AveragedModel(Module):
         return chain(model.parameters(), model.buffers() if self.use_buffers else ())
 
 
-@treadle.no_grad()
+@no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Optional[Any] = None) -> None:
     """Compute the running statistics of `model`'s batch normalisations anew, from the inputs in
     `loader`: each batch is one, or a list or tuple that begins with it."""

@@ -13,21 +13,21 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional
 
-import treadle
 from treadle import _C
+from treadle._C import Tensor
 from treadle._ops import OpOverload, OpOverloadPacket
 from treadle.overrides import has_torch_function
 
 
-def _record_function_enter(name: str, args: Optional[str] = None) -> treadle.Tensor:
+def _record_function_enter(name: str, args: Optional[str] = None) -> Tensor:
     """Begins a range of the name. The tensor stands for it until _record_function_exit(). args is a
     note that recordings do not keep."""
-    return treadle.tensor([_C._profiler_begin(name)])
+    return _C.tensor([_C._profiler_begin(name)])
 
 
-def _record_function_exit(handle: treadle.Tensor) -> None:
+def _record_function_exit(handle: Tensor) -> None:
     """Ends the range. Raises RuntimeError where the tensor does not stand for one."""
-    if handle.dtype != treadle.int64 or handle.numel() != 1 or int(handle) < 0:
+    if handle.dtype != _C.int64 or handle.numel() != 1 or int(handle) < 0:
         raise RuntimeError(
             "_record_function_exit: expected what _record_function_enter() returned, got a tensor "
             f"of the shape {tuple(handle.shape)} and {handle.dtype}"

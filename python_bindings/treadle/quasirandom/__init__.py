@@ -15,10 +15,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-import treadle
+from treadle import _C
+from treadle._C import Tensor
 from treadle.quasirandom import _directions
 
-_Tensor = treadle.Tensor
+_Tensor = Tensor
 
 
 class SobolEngine:
@@ -60,12 +61,12 @@ class SobolEngine:
         """The directions with their digits mixed, and the shift."""
         generator = None
         if self.seed is not None:
-            generator = treadle.Generator()
+            generator = _C.Generator()
             generator.manual_seed(self.seed)
         bits = self.MAXBIT
 
         def digits(*shape: int) -> np.ndarray:
-            return treadle.randint(2, shape, device="cpu", generator=generator).numpy()
+            return _C.randint(2, shape, device="cpu", generator=generator).numpy()
 
         shift = digits(self.dimension, bits) @ (1 << np.arange(bits))
         # Digits are counted from the highest, in the rows and columns of the matrices too, which
@@ -79,7 +80,7 @@ class SobolEngine:
         return mixed, shift
 
     def draw(
-        self, n: int = 1, out: Optional[_Tensor] = None, dtype: Optional[treadle.dtype] = None
+        self, n: int = 1, out: Optional[_Tensor] = None, dtype: Optional[_C.dtype] = None
     ) -> _Tensor:
         """The next n points, as a tensor of (n, dimension).
 
@@ -91,7 +92,7 @@ class SobolEngine:
         Raises ValueError for n below 0 and beyond the 2^30 points of the sequence,
         NotImplementedError for another dtype.
         """
-        dtype = treadle.get_default_dtype() if dtype is None else dtype
+        dtype = _C.get_default_dtype() if dtype is None else dtype
         if not dtype.is_floating_point:
             raise NotImplementedError(f"SobolEngine.draw: expected a floating dtype, got {dtype}")
         start = self.num_generated
@@ -106,7 +107,7 @@ class SobolEngine:
         return result
 
     def draw_base2(
-        self, m: int, out: Optional[_Tensor] = None, dtype: Optional[treadle.dtype] = None
+        self, m: int, out: Optional[_Tensor] = None, dtype: Optional[_C.dtype] = None
     ) -> _Tensor:
         """The next 2^m points, as a tensor of (2^m, dimension); see draw().
 
@@ -180,7 +181,7 @@ class SobolEngine:
 
 
 def _on_cpu(array: np.ndarray) -> _Tensor:
-    return treadle.from_numpy(np.ascontiguousarray(array))
+    return _C.from_numpy(np.ascontiguousarray(array))
 
 
 def _gray_code(index: int) -> int:

@@ -21,10 +21,10 @@ import pickletools
 import warnings
 from typing import Any, BinaryIO, Callable, Iterator, Optional, Union
 
-import treadle
-from treadle import _names as _package_names
+from treadle import _C, _names
+from treadle._atomic_file import replacing
 from treadle._rebuild import tensor_bytes
-from treadle.serialization import _safe_globals as _names
+from treadle.serialization import _safe_globals
 from treadle.serialization._reader import CheckpointUnpickler, Reader, from_python_2
 from treadle.serialization._safe_globals import (
     add_safe_globals,
@@ -34,7 +34,6 @@ from treadle.serialization._safe_globals import (
 )
 from treadle.serialization._storages import MapLocation, Placement, ZipStorages
 from treadle.serialization._writer import CheckpointPickler
-from treadle.utils._atomic_file import replacing
 from treadle.utils.serialization import config
 
 MAP_LOCATION = MapLocation  # PyTorch's name, for annotations
@@ -117,7 +116,7 @@ def _bytes_of(storage: Any) -> Any:
         return b""
     if ZipStorages.skipping:
         return bytes(storage.nbytes())
-    return tensor_bytes(storage._as_tensor(treadle.uint8))
+    return tensor_bytes(storage._as_tensor(_C.uint8))
 
 
 def load(
@@ -218,7 +217,7 @@ def _load(
 
 def _find(weights_only: Optional[bool]) -> Callable:
     if weights_only:
-        return _names.find
+        return _safe_globals.find
     # Imported at its first use: it brings modules that programs may not need.
     from treadle.serialization import _program_classes
 
@@ -258,7 +257,7 @@ def get_unsafe_globals_in_checkpoint(f: _File) -> list[str]:
     return [
         f"{module}.{name}"
         for module, name in _names_in(pickled)
-        if isinstance(_names.find(module, name), str)
+        if isinstance(_safe_globals.find(module, name), str)
     ]
 
 
@@ -400,7 +399,7 @@ _PLACES = (
 
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
-        raise _package_names.missing(__name__, name)
+        raise _names.missing(__name__, name)
     from treadle.serialization import _locations
 
     return getattr(_locations, name)

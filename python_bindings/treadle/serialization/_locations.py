@@ -18,7 +18,7 @@ import tempfile
 from operator import itemgetter
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
-import treadle
+from treadle import _C, _names
 from treadle.serialization._storages import Placement, location_of
 
 Tagger = Callable[[Any], Optional[str]]
@@ -38,7 +38,7 @@ def _to_cpu(storage: Any, location: str) -> Any:
 
 
 def _to_device(storage: Any, location: str) -> Any:
-    bytes_of_it = storage.untyped()._as_tensor(treadle.uint8)
+    bytes_of_it = storage.untyped()._as_tensor(_C.uint8)
     return Placement(None).place(bytes_of_it, location).untyped_storage()
 
 
@@ -85,8 +85,8 @@ def default_restore_location(storage: Any, location: str) -> Any:
 
 
 def _validated(kind: str, location: str) -> int:
-    index = treadle.device(location).index or 0
-    module = getattr(treadle, kind, None)
+    index = _C.device(location).index or 0
+    module = getattr(_names.package(), kind, None)
     count = module.device_count() if module is not None else 0
     if index >= count:
         raise RuntimeError(
@@ -135,10 +135,10 @@ class StorageType:
 
 def normalize_storage_type(storage_type: type) -> Any:
     """The class of that name at the top of the package."""
-    return getattr(treadle, storage_type.__name__)
+    return getattr(_names.package(), storage_type.__name__)
 
 
 def storage_to_tensor_type(storage: Any) -> Any:
     """The class of tensors, FloatTensor, over storages like this one, a FloatStorage."""
     name = storage.type().rpartition(".")[2]
-    return getattr(treadle, name.replace("Storage", "Tensor"))
+    return getattr(_names.package(), name.replace("Storage", "Tensor"))

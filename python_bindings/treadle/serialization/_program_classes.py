@@ -27,8 +27,8 @@ import types
 from collections import OrderedDict, defaultdict
 from typing import Any, Callable, Optional, Union
 
-import treadle
-from treadle import _names
+from treadle import _C, _names, nn
+from treadle._C import Tensor
 from treadle._names.pytorch_paths import PACKAGE_IN_FILES, PUBLIC_MODULES, class_named, module_here
 from treadle.nn.modules.conv import _ConvNd
 from treadle.nn.modules.module import Module
@@ -47,7 +47,7 @@ _MADE_BY_A_CLASS_STATEMENT = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 # Built-in types whose subclasses are taken; the most special ones first.
 _BASES = (OrderedDict, dict, list, set, frozenset, tuple, str, bytes, int, float, complex, object)
 # Classes of classes that answer questions about a class without code of the program.
-_METACLASSES = (type, abc.ABCMeta, enum.EnumMeta, type(treadle.nn.Parameter))
+_METACLASSES = (type, abc.ABCMeta, enum.EnumMeta, type(nn.Parameter))
 # The parts of this package whose classes are data that programs save.
 _PARTS = ("nn", "optim", "utils.data", "distributions", "amp")
 # Methods of this package that give an instance its state: what they do is safe once the state was
@@ -136,14 +136,14 @@ def _reason_to_refuse(cls: type, installed: bool) -> Optional[str]:
         module = sys.modules[cls.__module__]
         if _is_standard_library(module):
             return f"It is a class of Python's own library. {ALLOW}"
-        always = issubclass(cls, (Module, enum.Enum, treadle.Tensor)) or _fields_of(cls) is not None
+        always = issubclass(cls, (Module, enum.Enum, Tensor)) or _fields_of(cls) is not None
         if _is_installed(module) and not always and not installed:
             return f"Classes of installed packages are loaded with weights_only=False. {ALLOW}"
     for base in cls.__mro__:
         method = next((name for name in ("__del__", "__setstate__") if name in vars(base)), None)
         if method is not None and vars(base)[method] not in _OWN_SETTERS:
             return f"Its class {base.__qualname__} has a method {method}, which would run. {ALLOW}"
-        if base in _BASES or issubclass(cls, (enum.Enum, treadle.Tensor)):
+        if base in _BASES or issubclass(cls, (enum.Enum, Tensor)):
             continue
         if base.__module__ in ("abc", "typing", "collections.abc") or _is_own(base):
             continue
@@ -160,7 +160,7 @@ def _reason_to_refuse(cls: type, installed: bool) -> Optional[str]:
 def _entry_of_class(cls: type) -> Entry:
     if issubclass(cls, enum.Enum):
         return Entry(cls, call=_member_of(cls), trusted=False)
-    if issubclass(cls, treadle.Tensor):
+    if issubclass(cls, Tensor):
         return Entry(cls, trusted=False)
     base = next((base for base in _BASES if issubclass(cls, base)), object)
     return Entry(cls, make=_maker(cls, base), state=_state_setter(cls), trusted=False, free_from=0)
@@ -223,7 +223,9 @@ def _set_state_of_module(module: Module, state: Any) -> None:
 
 def _is_own_hook(hook: Any) -> bool:
     """Whether it is one that the functions of nn.utils register, such as weight_norm."""
-    return type(hook).__module__.startswith(f"{treadle.nn.utils.__name__}.")
+    from treadle import nn
+
+    return type(hook).__module__.startswith(f"{nn.utils.__name__}.")
 
 
 def _set_state_of_optimizer(optimizer: Optimizer, state: Any) -> None:
@@ -244,6 +246,8 @@ def _set_state_of_optimizer(optimizer: Optimizer, state: Any) -> None:
 def _is_plain(value: Any) -> bool:
     """Whether all parts are numbers, text, tensors and plain containers, so that no method of
     another class can run."""
+    from treadle import nn
+
     left, seen = [value], set()
     while left:
         item = left.pop()
@@ -256,7 +260,7 @@ def _is_plain(value: Any) -> bool:
         elif type(item) in (list, tuple):
             left.extend(item)
         elif type(item) not in (
-            bool, int, float, complex, str, type(None), treadle.Tensor, treadle.nn.Parameter
+            bool, int, float, complex, str, type(None), Tensor, nn.Parameter
         ):  # fmt: skip
             return False
     return True
@@ -313,10 +317,10 @@ class _Operators:
 @functools.lru_cache(maxsize=None)
 def _operators() -> dict[str, types.BuiltinFunctionType]:
     """The functions of operators by name, without those that are parts of others."""
-    listed = {full.partition("::")[2].partition(".")[0] for full in treadle._C._operator_names()}
+    listed = {full.partition("::")[2].partition(".")[0] for full in _C._operator_names()}
     return {
         name: value
-        for name, value in vars(treadle._C).items()
+        for name, value in vars(_C).items()
         if name in listed and name[0] != "_" and type(value) is types.BuiltinFunctionType
     }
 
@@ -327,6 +331,8 @@ def _namespace(cls: type) -> Entry:
 
 
 def _plain_data() -> dict[str, Entry]:
+    from treadle import nn
+
     if _plain:
         return _plain
     dates = (int, bytes, datetime.timezone, datetime.timedelta)
@@ -354,8 +360,8 @@ def _plain_data() -> dict[str, Entry]:
             _plain[f"{module}.{cls.__name__}"] = Entry(cls, call=_of_types(cls, str))
     for cls in (object, bytes):  # type: ignore[assignment]
         _plain[f"builtins.{cls.__name__}"] = Entry(cls)
-    for name in treadle.nn.functional.__all__:
-        value = getattr(treadle.nn.functional, name)
+    for name in nn.functional.__all__:
+        value = getattr(nn.functional, name)
         _plain[f"torch.nn.functional.{name}"] = Entry(value)
         _plain[f"torch._C._nn.{name}"] = Entry(value)
     return _plain

@@ -17,7 +17,7 @@ import struct
 from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any, Callable, Optional, Union
 
-import treadle
+from treadle import _C
 from treadle.serialization._safe_globals import (
     Entry,
     StorageType,
@@ -100,7 +100,7 @@ class CheckpointUnpickler:
         """The object. Raises pickle.UnpicklingError for anything that is not plain data."""
         try:
             return self._run()
-        except (pickle.UnpicklingError, MemoryError, treadle.OutOfMemoryError):
+        except (pickle.UnpicklingError, MemoryError, _C.OutOfMemoryError):
             raise
         except Exception as error:
             if error is self._storage_error:

@@ -16,8 +16,8 @@ import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any, Callable, Iterator, Optional, Union
 
-import treadle
-from treadle import Tensor, _rebuild
+from treadle import _C, _names, _rebuild
+from treadle._C import Tensor
 from treadle._names.pytorch_paths import class_named
 from treadle._tensor import legacy_types
 from treadle._tensor.storage_types import STORAGE_NAMES, UNTYPED_NAME
@@ -27,7 +27,7 @@ class StorageType:
     """Stands for a storage class in a checkpoint: says how to read the bytes. No dtype: as
     bytes."""
 
-    def __init__(self, dtype: Optional[treadle.dtype]) -> None:
+    def __init__(self, dtype: Optional[_C.dtype]) -> None:
         self.dtype = dtype
 
 
@@ -153,24 +153,26 @@ def _encode(text: Any, encoding: Any = "latin1") -> bytes:
     return text.encode("latin1")
 
 
-def _make_size(sizes: Any = ()) -> treadle.Size:
+def _make_size(sizes: Any = ()) -> _C.Size:
     expect(
         isinstance(sizes, (tuple, list)) and all(type(n) is int for n in sizes),
         "expected integers for Size",
     )
-    return treadle.Size(sizes)
+    return _C.Size(sizes)
 
 
-def _make_device(*args: Any) -> treadle.device:
+def _make_device(*args: Any) -> _C.device:
     expect(
         1 <= len(args) <= 2 and isinstance(args[0], str) and all(type(n) is int for n in args[1:]),
         "expected a name and perhaps a number for device",
     )
-    return treadle.device(*args)
+    return _C.device(*args)
 
 
 def _get_layout(name: Any) -> Any:
-    layouts = {"torch.strided": treadle.strided, "torch.sparse_coo": treadle.sparse_coo}
+    from treadle.sparse import sparse_coo
+
+    layouts = {"torch.strided": _C.strided, "torch.sparse_coo": sparse_coo}
     expect(
         isinstance(name, str) and name in layouts,
         f"expected a layout of {', '.join(layouts)}, got a sparse tensor of {name!r}",
@@ -236,8 +238,8 @@ def _standard() -> dict[str, Entry]:
         "torch._utils._rebuild_wrapper_subclass": _plain(_rebuild._rebuild_wrapper_subclass),
         "torch._tensor._rebuild_from_type_v2": _plain(_rebuild_from_type_v2, 3),
         "torch.serialization._get_layout": _plain(_get_layout),
-        "torch.Size": Entry(treadle.Size, call=_make_size),
-        "torch.device": Entry(treadle.device, call=_make_device),
+        "torch.Size": Entry(_C.Size, call=_make_size),
+        "torch.device": Entry(_C.device, call=_make_device),
         "torch.Tensor": Entry(Tensor),
         f"torch.storage.{UNTYPED_NAME}": Entry(StorageType(None)),
         f"torch.{UNTYPED_NAME}": Entry(StorageType(None)),
@@ -264,9 +266,9 @@ def _standard() -> dict[str, Entry]:
         if name != UNTYPED_NAME:
             entries[f"torch.{name}"] = Entry(StorageType(dtype))
     for name in legacy_types.NAMES:
-        entries[f"torch.{name}"] = Entry(getattr(treadle, name))
+        entries[f"torch.{name}"] = Entry(getattr(_names.package(), name))
     for name in ("contiguous_format", "preserve_format", "channels_last"):
-        entries[f"torch.{name}"] = Entry(getattr(treadle, name))
+        entries[f"torch.{name}"] = Entry(getattr(_C, name))
     for name in ("Parameter", "Buffer"):
         full = f"torch.nn.parameter.{name}"
         entries[full] = Entry(class_named(full))
@@ -352,6 +354,8 @@ def add_safe_globals(safe_globals: list[_Given]) -> None:
 
     Loading may then call them: add only what is harmless whatever it is called with.
     """
+    from treadle import nn
+
     for given in safe_globals:
         value, name = (
             given
@@ -364,7 +368,7 @@ def add_safe_globals(safe_globals: list[_Given]) -> None:
             )
         make = None
         if isinstance(value, type):
-            make = _bare(value) if issubclass(value, treadle.nn.Module) else _new_of(value)
+            make = _bare(value) if issubclass(value, nn.Module) else _new_of(value)
         _user_entries[name] = (
             given,
             Entry(value, call=value, make=make, state=set_state, free_from=0),

@@ -12,27 +12,27 @@ import struct
 import sys
 from typing import Any, Callable, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 from treadle._rebuild import base_from_buffer
 from treadle.utils.serialization import config
 
-MapLocation = Union[None, str, "treadle.device", dict, Callable]
+MapLocation = Union[None, str, _C.device, dict, Callable]
 
 
-def location_of(device: treadle.device) -> str:
+def location_of(device: _C.device) -> str:
     """How a file says that a storage was on a device: by the tag of its backend, else its name."""
-    if device.type not in treadle._C._backends():
+    if device.type not in _C._backends():
         return str(device)
-    return f"{treadle._C._backend_facts(device.type)['storage_tag']}:{device.index}"
+    return f"{_C._backend_facts(device.type)['storage_tag']}:{device.index}"
 
 
 def _device_at(location: str) -> Any:
     """The device that a file means."""
     tag, _, index = location.partition(":")
-    for name in treadle._C._backends():
-        if treadle._C._backend_facts(name)["storage_tag"] == tag:
-            return treadle.device(f"{name}:{index}" if index else name)
+    for name in _C._backends():
+        if _C._backend_facts(name)["storage_tag"] == tag:
+            return _C.device(f"{name}:{index}" if index else name)
     return location
 
 
@@ -50,7 +50,7 @@ class Placement:
         where = self._where
         if isinstance(where, dict):
             where = where.get(location)
-        elif callable(where) and not isinstance(where, treadle.device):
+        elif callable(where) and not isinstance(where, _C.device):
             placed = where(storage, location)
             if placed is not None:
                 return placed if isinstance(placed, Tensor) else storage
@@ -64,13 +64,13 @@ class Placement:
                     f"load: expected the device {location[:40]!r} of the checkpoint, which is not "
                     "there; give map_location='cpu' to load its tensors on the CPU"
                 )
-        target = treadle.device(where)
+        target = _C.device(where)
         return storage if target.type == "cpu" else storage.to(target)
 
 
 def _exists(location: Any) -> bool:
     try:
-        treadle.empty((0,), device=location)
+        _C.empty((0,), device=location)
     except Exception:
         return False
     return True
@@ -82,7 +82,7 @@ class _Known:
     def __init__(self) -> None:
         self._storages: dict[str, Tensor] = {}
 
-    def get(self, dtype: treadle.dtype, key: str, numel: int, make: Callable[[], Tensor]) -> Tensor:
+    def get(self, dtype: _C.dtype, key: str, numel: int, make: Callable[[], Tensor]) -> Tensor:
         """The storage of that key, made at the first time it is asked for."""
         known = self._storages.get(key)
         if known is None:
@@ -115,18 +115,18 @@ class ZipStorages:
         self._swapped = order == b"big"
 
     def load(
-        self, dtype: Optional[treadle.dtype], key: str, location: str, numel: int, view: Any
+        self, dtype: Optional[_C.dtype], key: str, location: str, numel: int, view: Any
     ) -> Tensor:
         """All elements of the storage `key`."""
-        element = dtype or treadle.uint8
+        element = dtype or _C.uint8
         return self._known.get(
             element, key, numel, lambda: self._placement.place(self._read(element, key), location)
         )
 
-    def _read(self, dtype: treadle.dtype, key: str) -> Tensor:
+    def _read(self, dtype: _C.dtype, key: str) -> Tensor:
         if self.skipping:
             numel = self._archive.size(f"data/{key}") // dtype.itemsize
-            return treadle.empty((numel,), dtype=dtype)
+            return _C.empty((numel,), dtype=dtype)
         content = self._archive.view(f"data/{key}")
         whole = len(content) // dtype.itemsize * dtype.itemsize
         storage = base_from_buffer(content[:whole] if whole < len(content) else content, dtype)
@@ -144,7 +144,7 @@ def _with_swapped_bytes(storage: Tensor) -> Tensor:
     width = storage.dtype.itemsize // parts
     if width == 1 or storage.numel() == 0:
         return storage
-    numbers = storage.view(treadle.uint8).reshape((-1, width))
+    numbers = storage.view(_C.uint8).reshape((-1, width))
     return numbers.flip(1).reshape((-1,)).view(storage.dtype)
 
 
@@ -159,11 +159,11 @@ class LegacyStorages:
         self._made: dict[str, Tensor] = {}
 
     def load(
-        self, dtype: Optional[treadle.dtype], key: str, location: str, numel: int, view: Any
+        self, dtype: Optional[_C.dtype], key: str, location: str, numel: int, view: Any
     ) -> Tensor:
         """The storage `key`, or the part of it that `view` names: (key, offset, number of
         elements)."""
-        element = dtype or treadle.uint8
+        element = dtype or _C.uint8
         whole = self._known.get(
             element, key, numel, lambda: self._make(element, key, location, numel)
         )
@@ -178,13 +178,13 @@ class LegacyStorages:
             )
         return whole[offset : offset + length]
 
-    def _make(self, dtype: treadle.dtype, key: str, location: str, numel: int) -> Tensor:
+    def _make(self, dtype: _C.dtype, key: str, location: str, numel: int) -> Tensor:
         self._left -= numel * dtype.itemsize
         if self._left < 0:
             raise RuntimeError(
                 f"load: expected storages no larger than the file, got {numel} elements of {dtype}"
             )
-        storage = treadle.zeros((numel,), dtype=dtype)
+        storage = _C.zeros((numel,), dtype=dtype)
         self._made[key] = placed = self._placement.place(storage, location)
         return placed
 

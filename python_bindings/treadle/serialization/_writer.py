@@ -16,8 +16,8 @@ import types
 from collections import OrderedDict
 from typing import Any, Iterator
 
-import treadle
-from treadle import _C, Tensor, _names
+from treadle import _C, _names
+from treadle._C import Tensor
 from treadle._names.pytorch_paths import PACKAGE_IN_FILES, path_in_files
 from treadle._rebuild import lazy_bits, reduce_tensor
 from treadle._tensor.storage_types import STORAGE_NAMES, UNTYPED_NAME
@@ -78,7 +78,9 @@ class _StorageReference:
 def _is_plain(cls: type) -> bool:
     """Whether a class of tensors leaves it to the library how it is written. (How it reduces
     itself is for pickles inside one program.)"""
-    known = (Tensor, treadle.nn.Parameter, treadle.nn.Buffer)
+    from treadle import nn
+
+    known = (Tensor, nn.Parameter, nn.Buffer)
     return any(cls.__reduce_ex__ is base.__reduce_ex__ for base in known)  # type: ignore[comparison-overlap]
 
 
@@ -103,7 +105,7 @@ class CheckpointPickler(pickle._Pickler):
 
     def persistent_id(self, obj: Any) -> Any:
         """A storage is named, not pickled."""
-        if isinstance(obj, treadle.UntypedStorage):
+        if isinstance(obj, _C.UntypedStorage):
             obj = self._reference(obj, UNTYPED_NAME, 1)
         elif isinstance(obj, typed_storages()):
             obj = self._reference(obj.untyped(), STORAGE_NAMES[obj.dtype], obj.element_size())
@@ -116,18 +118,20 @@ class CheckpointPickler(pickle._Pickler):
         """How the types of this package are written; all others are left to pickle."""
         if isinstance(obj, Tensor):
             return self._reduce_tensor(obj)
-        if isinstance(obj, treadle.dtype):
+        if isinstance(obj, _C.dtype):
             return str(obj).rpartition(".")[2]
-        if isinstance(obj, treadle.Size):
+        if isinstance(obj, _C.Size):
             return _GLOBALS["Size"], (tuple(obj),)
-        if isinstance(obj, treadle.device):
+        if isinstance(obj, _C.device):
             index = () if obj.index is None else (obj.index,)
             return _GLOBALS["device"], (obj.type, *index)
-        if isinstance(obj, treadle.layout):
+        if isinstance(obj, _C.layout):
             return _GLOBALS["_get_layout"], ("torch." + str(obj).rpartition(".")[2],)
         return NotImplemented
 
     def _reduce_tensor(self, tensor: Tensor) -> Any:
+        from treadle import nn
+
         if not issubclass(type(tensor), Tensor):  # a sparse one
             return _GLOBALS["_rebuild_sparse_tensor"], tensor.__reduce_ex__(2)[1]
         cls, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
@@ -135,12 +139,12 @@ class CheckpointPickler(pickle._Pickler):
             _, arguments, *rest = reduce_tensor(tensor)
             made = (_GLOBALS["_rebuild_wrapper_subclass"], cls, arguments, rest[0] if rest else {})
             return _GLOBALS["_rebuild_from_type_v2"], made
-        if cls is treadle.nn.Parameter:
+        if cls is nn.Parameter:
             arguments = (tensor.data, bool(tensor.requires_grad), OrderedDict())
             if state:
                 return _GLOBALS["_rebuild_parameter_with_state"], (*arguments, state)
             return _GLOBALS["_rebuild_parameter"], arguments
-        if cls is treadle.nn.Buffer:
+        if cls is nn.Buffer:
             # PyTorch's are tensors with two attributes.
             cls, state = Tensor, {**state, "_is_buffer": True}
         elif not _is_plain(cls):
@@ -190,7 +194,7 @@ class CheckpointPickler(pickle._Pickler):
     def save_global(self, obj: Any, name: Any = None) -> None:
         """Write the name of a class or function; those of this package under the name that PyTorch
         has."""
-        if isinstance(obj, (_Global, treadle.dtype)):
+        if isinstance(obj, (_Global, _C.dtype)):
             module = obj.module if isinstance(obj, _Global) else PACKAGE_IN_FILES
             self._write_name(module, obj.name if isinstance(obj, _Global) else name)
             self.memoize(obj)  # type: ignore[attr-defined]

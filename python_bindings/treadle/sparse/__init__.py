@@ -16,7 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Callable, List, Sequence, Tuple
 
-import treadle
+from treadle import _C
 from treadle._C import Tensor
 from treadle.sparse import _dispatch, _math
 from treadle.sparse._layout import sparse_coo as sparse_coo
@@ -57,7 +57,7 @@ def parts_of(tensors: Sequence[Any]) -> Tuple[Callable[[Sequence[Any]], tuple], 
 
 def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices (n, k) and (k, m), each sparse or strided; sparse if both are."""
-    return _math.mm(mat1, mat2) if _any_sparse(mat1, mat2) else treadle.mm(mat1, mat2)
+    return _math.mm(mat1, mat2) if _any_sparse(mat1, mat2) else _C.mm(mat1, mat2)
 
 
 spmm = mm
@@ -65,7 +65,7 @@ spmm = mm
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * mat + alpha * mat1 @ mat2, where one of mat1 and mat2 may be sparse."""
-    function = _math.addmm if _any_sparse(mat, mat1, mat2) else treadle.addmm
+    function = _math.addmm if _any_sparse(mat, mat1, mat2) else _C.addmm
     return function(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
@@ -83,7 +83,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
             "spdiags: expected diagonals of shape (d, n) and d offsets, got shapes "
             f"{tuple(diagonals.shape)} and {tuple(offsets.shape)}"
         )
-    if places.dtype != treadle.int64:
+    if places.dtype != _C.int64:
         raise RuntimeError(f"spdiags: expected offsets of int64, got {places.dtype}")
     if len(set(places.tolist())) != places.numel():
         raise RuntimeError(f"spdiags: expected different offsets, got {places.tolist()}")
@@ -91,10 +91,10 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
         raise RuntimeError(f"spdiags: expected a shape of two sizes, got {tuple(shape)}")
     if layout not in (None, sparse_coo):
         raise RuntimeError(f"spdiags: expected the layout {sparse_coo}, got {layout}")
-    column = treadle.arange(rows.shape[1], device=rows.device).expand(rows.shape)
+    column = _C.arange(rows.shape[1], device=rows.device).expand(rows.shape)
     row = column - places.unsqueeze(1)
     inside = (row >= 0) & (row < shape[0]) & (column < shape[1])
-    return sparse_coo_tensor(treadle.stack([row[inside], column[inside]]), rows[inside], shape)  # type: ignore[return-value]
+    return sparse_coo_tensor(_C.stack([row[inside], column[inside]]), rows[inside], shape)  # type: ignore[return-value]
 
 
 def _expect_sparse(name: str, input: Any) -> None:
@@ -122,7 +122,7 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
 
 class _Type(type):
     if TYPE_CHECKING:
-        dtype: treadle.dtype  # of the classes
+        dtype: _C.dtype  # of the classes
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return _any_sparse(instance) and instance.dtype == cls.dtype
@@ -138,16 +138,16 @@ class FloatTensor(metaclass=_Type):
     """The older name: FloatTensor(indices, values, size), which has the dtype of the values, or
     FloatTensor(*sizes) without entries. Its instances are the sparse tensors of float32."""
 
-    dtype = treadle.float32
+    dtype = _C.float32
 
 
 class DoubleTensor(metaclass=_Type):
     """The same of float64."""
 
-    dtype = treadle.float64
+    dtype = _C.float64
 
 
 class LongTensor(metaclass=_Type):
     """The same of int64."""
 
-    dtype = treadle.int64
+    dtype = _C.int64

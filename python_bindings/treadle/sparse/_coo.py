@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from typing import Sequence, Tuple
 
-import treadle
+from treadle import _C
 from treadle._C import Tensor
+from treadle.functional import unique as _unique
 
 
 def keys(indices: Tensor, sizes: Sequence[int]) -> Tensor:
     """The key of each entry, (nnz,)."""
-    total = treadle.zeros(indices.shape[1], dtype=treadle.int64, device=indices.device)
+    total = _C.zeros(indices.shape[1], dtype=_C.int64, device=indices.device)
     for coordinates, size in zip(indices, sizes):
         total = total * size + coordinates
     return total
@@ -30,8 +31,8 @@ def indices_of(keys: Tensor, sizes: Sequence[int]) -> Tensor:
         rows.append(keys.remainder(max(size, 1)))
         keys = keys.div(max(size, 1), rounding_mode="floor")
     if not rows:
-        return treadle.zeros((0, keys.shape[0]), dtype=treadle.int64, device=keys.device)
-    return treadle.stack(rows[::-1])
+        return _C.zeros((0, keys.shape[0]), dtype=_C.int64, device=keys.device)
+    return _C.stack(rows[::-1])
 
 
 def grouped(values: Tensor, groups: Tensor, count: int) -> Tensor:
@@ -41,7 +42,7 @@ def grouped(values: Tensor, groups: Tensor, count: int) -> Tensor:
 
 def coalesced(indices: Tensor, values: Tensor, sizes: Sequence[int]) -> Tuple[Tensor, Tensor]:
     """Entries in the order of their keys, one for each key: the sum of those that have it."""
-    unique, groups = treadle.unique(keys(indices, sizes), return_inverse=True)
+    unique, groups = _unique(keys(indices, sizes), return_inverse=True)
     return indices_of(unique, sizes), grouped(values, groups, unique.shape[0])
 
 
@@ -63,12 +64,12 @@ def matches(wanted: Tensor, present: Tensor, count: int) -> Tuple[Tensor, Tensor
     """All pairs of places (i, j) with wanted[i] == present[j], in the order of i; numbers are
     in [0, count)."""
     order = present.argsort(stable=True)
-    counts = treadle.bincount(present, minlength=count)
+    counts = _C.bincount(present, minlength=count)
     starts = counts.cumsum(0) - counts
     many = counts.index_select(0, wanted)
-    left = treadle.repeat_interleave(treadle.arange(wanted.shape[0], device=wanted.device), many)
+    left = _C.repeat_interleave(_C.arange(wanted.shape[0], device=wanted.device), many)
     first = starts.index_select(0, wanted) - (many.cumsum(0) - many)
-    place = first.index_select(0, left) + treadle.arange(left.shape[0], device=wanted.device)
+    place = first.index_select(0, left) + _C.arange(left.shape[0], device=wanted.device)
     return left, order.index_select(0, place)
 
 
@@ -77,6 +78,6 @@ def common(a: Tensor, b: Tensor) -> Tuple[Tensor, Tensor]:
     if a.shape[0] == 0 or b.shape[0] == 0:
         none = a.new_zeros((0,))
         return none, none
-    place = treadle.searchsorted(b, a).clamp(max=b.shape[0] - 1)
+    place = _C.searchsorted(b, a).clamp(max=b.shape[0] - 1)
     left = (b.index_select(0, place) == a).nonzero().reshape(-1)
     return left, place.index_select(0, left)

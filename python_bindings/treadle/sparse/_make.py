@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 from typing import Any, Optional, Sequence, Tuple
 
-import treadle
 from treadle import _C
 from treadle._C import Tensor
 from treadle.sparse import _coo
@@ -66,7 +65,7 @@ def _sizes(name: str, size: Any) -> Tuple[int, ...]:
 
 def _values(values: Any, dtype: Any, device: Any) -> Tensor:
     if not isinstance(values, Tensor):
-        values = treadle.tensor(values, dtype=dtype, device=device)
+        values = _C.tensor(values, dtype=dtype, device=device)
     else:
         values = values.to(
             dtype=values.dtype if dtype is None else dtype,
@@ -77,11 +76,11 @@ def _values(values: Any, dtype: Any, device: Any) -> Tensor:
 
 def _indices(name: str, indices: Any, values: Tensor) -> Tensor:
     if not isinstance(indices, Tensor):
-        indices = treadle.tensor(indices)
+        indices = _C.tensor(indices)
     if indices.dim() != 2:
         shape = tuple(indices.shape)
         raise RuntimeError(f"{name}: expected indices of shape (sparse dims, nnz), got {shape}")
-    return indices.detach().to(device=values.device, dtype=treadle.int64)
+    return indices.detach().to(device=values.device, dtype=_C.int64)
 
 
 def _least_sizes(name: str, indices: Tensor) -> Tuple[int, ...]:
@@ -132,9 +131,9 @@ def from_dense(
     if any(value is not None for value in blocks.values()):
         names = ", ".join(blocks)
         raise NotImplementedError(f"to_sparse: expected no {names}, which sparse_coo has not")
-    if layout is not None and layout is not sparse_coo and layout is not treadle.strided:
+    if layout is not None and layout is not sparse_coo and layout is not _C.strided:
         raise NotImplementedError(f"to_sparse: expected the layout sparse_coo, got {layout}")
-    if layout is treadle.strided:
+    if layout is _C.strided:
         return tensor.to_dense()
     if isinstance(tensor, SparseTensor):
         if sparse_dim not in (None, tensor.sparse_dim()):
@@ -152,7 +151,7 @@ def from_dense(
     if count < tensor.dim():
         present = present.flatten(count).any(-1)
     if count == 0:  # a single number
-        indices = treadle.zeros((0, int(present)), dtype=treadle.int64, device=tensor.device)
+        indices = _C.zeros((0, int(present)), dtype=_C.int64, device=tensor.device)
     else:
         indices = present.nonzero().t().contiguous()
     return SparseTensor(indices, _own(_coo.picked(tensor, indices)), tuple(tensor.shape), True)

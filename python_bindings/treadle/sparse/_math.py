@@ -7,8 +7,11 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Optional, Sequence, Tuple
 
-import treadle
+from treadle import _C
 from treadle._C import Tensor
+from treadle._functions.variadic import broadcast_shapes
+from treadle.functional import norm as _norm
+from treadle.functional import unique
 from treadle.sparse import _coo
 from treadle.sparse._tensor import SparseTensor
 
@@ -44,7 +47,7 @@ def _times_dense(a: SparseTensor, b: Tensor) -> Tensor:
 def _times_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     """(n, k) by (k, m), both sparse: each entry of a meets those of b in the row of its column."""
     left, right = _coo.matches(a._i[1], b._i[0], b.shape[0])
-    indices = treadle.stack([a._i[0].index_select(0, left), b._i[1].index_select(0, right)])
+    indices = _C.stack([a._i[0].index_select(0, left), b._i[1].index_select(0, right)])
     values = a._v.index_select(0, left) * b._v.index_select(0, right)
     return SparseTensor(indices, values, (a.shape[0], b.shape[1])).coalesce()
 
@@ -99,7 +102,7 @@ def bmm(input: Any, mat2: Any) -> Tensor:
     if mat2.shape[0] != b:
         raise RuntimeError(f"bmm: expected batches of one size, got {b} and {mat2.shape[0]}")
     batch, row, column = input._i
-    blocks = treadle.stack([batch * n + row, batch * k + column])  # along a diagonal
+    blocks = _C.stack([batch * n + row, batch * k + column])  # along a diagonal
     flat = SparseTensor(blocks, input._v, (b * n, b * k))
     return _times_dense(flat, mat2.reshape(b * k, m)).reshape(b, n, m)
 
@@ -134,7 +137,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
         raise RuntimeError(
             f"add: expected the same shape, got {tuple(input.shape)} and {tuple(other.shape)}"
         )
-    dtype = treadle.promote_types(input.dtype, other.dtype)
+    dtype = _C.promote_types(input.dtype, other.dtype)
     values = (other._v if alpha == 1 else other._v * alpha).to(dtype)
     if not _is_sparse(input):
         return _coo.added(input.to(dtype), other._i, values)
@@ -143,8 +146,8 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
             f"add: expected as many sparse dimensions, got {input.sparse_dim()} and "
             f"{other.sparse_dim()}"
         )
-    indices = treadle.cat([input._i, other._i], 1)
-    values = treadle.cat([input._v.to(dtype), values])
+    indices = _C.cat([input._i, other._i], 1)
+    values = _C.cat([input._v.to(dtype), values])
     return SparseTensor(indices, values, input.shape).coalesce()
 
 
@@ -179,7 +182,7 @@ def mul(input: Any, other: Any) -> SparseTensor:
     if _is_number(other):
         return input._with(input._v * other)
     if not _is_sparse(other):
-        if treadle.broadcast_shapes(input.shape, other.shape) != input.shape:
+        if broadcast_shapes(input.shape, other.shape) != input.shape:
             raise RuntimeError(
                 f"mul: expected a strided tensor that broadcasts to {tuple(input.shape)}, got "
                 f"shape {tuple(other.shape)}"
@@ -266,15 +269,15 @@ def sum_keeping_dtype(input: Any, dim: Any = None, dtype: Any = None, keepdim: b
     left = [d for d in range(count) if keepdim or d not in dims]
     if not left:
         return values.sum(0, dtype=values.dtype)
-    rows = [treadle.zeros_like(input._i[d]) if d in dims else input._i[d] for d in left]
+    rows = [_C.zeros_like(input._i[d]) if d in dims else input._i[d] for d in left]
     sizes = [1 if d in dims else input.shape[d] for d in left]
-    return SparseTensor(treadle.stack(rows), values, (*sizes, *values.shape[1:])).coalesce()
+    return SparseTensor(_C.stack(rows), values, (*sizes, *values.shape[1:])).coalesce()
 
 
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum over dimensions, of integers as int64."""
     if dtype is None and not (input.is_floating_point() or input.is_complex()):
-        dtype = treadle.int64
+        dtype = _C.int64
     return sum_keeping_dtype(input, dim, dtype, keepdim)
 
 
@@ -284,7 +287,7 @@ def norm(
     """The norm of all elements."""
     if dim is not None or keepdim:
         raise NotImplementedError(f"norm: expected no dim for a sparse tensor, got {dim}")
-    return treadle.norm(input.coalesce()._v.reshape(-1), p, dtype=dtype)
+    return _norm(input.coalesce()._v.reshape(-1), p, dtype=dtype)
 
 
 def dropout(input: SparseTensor, p: float = 0.5, train: bool = True) -> SparseTensor:
@@ -307,7 +310,7 @@ def softmax(name: str, input: SparseTensor, dim: int, dtype: Any = None) -> Spar
         return input._with(within)
     others = [d for d in range(input.sparse_dim()) if d != dim]
     lines = _coo.keys(input._i[others], [input.shape[d] for d in others])
-    lines, groups = treadle.unique(lines, return_inverse=True)
+    lines, groups = unique(lines, return_inverse=True)
     count = lines.shape[0]
     least = values.new_full((count, *values.shape[1:]), -math.inf)
     highest = least.index_reduce(0, groups, values.detach(), "amax")
@@ -337,12 +340,12 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:
         raise NotImplementedError("cat: expected a sparse dimension, got a dense one")
     indices, start = [], 0
     for t in tensors:
-        shift = treadle.zeros((t.sparse_dim(), 1), dtype=treadle.int64, device=t.device)
+        shift = _C.zeros((t.sparse_dim(), 1), dtype=_C.int64, device=t.device)
         shift[dim] = start
         indices.append(t._i + shift)
         start += t.shape[dim]
     size = (*first.shape[:dim], start, *first.shape[dim + 1 :])
-    return SparseTensor(treadle.cat(indices, 1), treadle.cat([t._v for t in tensors]), size)
+    return SparseTensor(_C.cat(indices, 1), _C.cat([t._v for t in tensors]), size)
 
 
 def stack(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:

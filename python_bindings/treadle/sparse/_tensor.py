@@ -14,7 +14,6 @@ from __future__ import annotations
 import operator
 from typing import Any, Callable, Iterator, Optional, Sequence, Tuple
 
-import treadle
 from treadle import _C, _names
 from treadle._C import Tensor
 from treadle._tensor import legacy_types
@@ -235,7 +234,7 @@ class SparseTensor:
             )
         if dtype is not None:
             raise RuntimeError(f"to_dense: expected no dtype for a sparse tensor, got {dtype}")
-        zeros = treadle.zeros(self._size, dtype=self.dtype, device=self.device)
+        zeros = _C.zeros(self._size, dtype=self.dtype, device=self.device)
         return _coo.added(zeros, self._i, self._v)
 
     def to_sparse(self, sparse_dim: Optional[int] = None, **kwargs: Any) -> Any:
@@ -275,7 +274,7 @@ class SparseTensor:
     def cuda(self, device: Any = None, non_blocking: bool = False) -> "SparseTensor":
         """On a CUDA device."""
         self._v.cuda(device)  # says what is missing where there is none
-        return self.to("cuda" if device is None else treadle.device("cuda", device))
+        return self.to("cuda" if device is None else _C.device("cuda", device))
 
     def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None) -> "SparseTensor":
         """A sparse tensor without entries, by default of the same dtype and device."""
@@ -302,7 +301,7 @@ class SparseTensor:
                 f"permute: expected {count} sparse dimensions to stay before "
                 f"{self.dense_dim()} dense ones, got {tuple(given)}"
             )
-        indices = treadle.stack([self._i[d] for d in order[:count]]) if count else self._i
+        indices = _C.stack([self._i[d] for d in order[:count]]) if count else self._i
         values = self._v.permute(0, *(d - count + 1 for d in order[count:]))
         is_coalesced = self._is_coalesced and order[:count] == list(range(count))
         return SparseTensor(indices, values, [self._size[d] for d in order], is_coalesced)
@@ -335,7 +334,7 @@ class SparseTensor:
             values = self._v.unsqueeze(dim - self.sparse_dim() + 1)
             return SparseTensor(self._i, values, size, self._is_coalesced)
         row = self._i.new_zeros((1, self._nnz()))
-        indices = treadle.cat([self._i[:dim], row, self._i[dim:]])
+        indices = _C.cat([self._i[:dim], row, self._i[dim:]])
         return SparseTensor(indices, self._v, size, self._is_coalesced)
 
     def select(self, dim: int, index: int) -> Any:
@@ -355,7 +354,7 @@ class SparseTensor:
         values = self._v.index_select(0, there)
         if self.sparse_dim() == 1:
             return values.sum(0, dtype=values.dtype)
-        indices = treadle.cat([self._i[:dim], self._i[dim + 1 :]]).index_select(1, there)
+        indices = _C.cat([self._i[:dim], self._i[dim + 1 :]]).index_select(1, there)
         size = (*self._size[:dim], *self._size[dim + 1 :])
         return SparseTensor(indices, values, size, self._is_coalesced)
 
@@ -371,9 +370,9 @@ class SparseTensor:
         if dim >= self.sparse_dim():
             values = self._v.index_select(dim - self.sparse_dim() + 1, index)
             return SparseTensor(self._i, values, sizes, self._is_coalesced)
-        place, entry = _coo.matches(index.to(treadle.int64), self._i[dim], size)
+        place, entry = _coo.matches(index.to(_C.int64), self._i[dim], size)
         indices = self._i.index_select(1, entry)
-        indices = treadle.cat([indices[:dim], place.unsqueeze(0), indices[dim + 1 :]])
+        indices = _C.cat([indices[:dim], place.unsqueeze(0), indices[dim + 1 :]])
         values = self._v.index_select(0, entry)
         return SparseTensor(indices, values, sizes).coalesce()
 
@@ -412,9 +411,9 @@ class SparseTensor:
         return self
 
     def _write(self, name: str, other: "SparseTensor") -> "SparseTensor":
-        if treadle.is_grad_enabled() and self.requires_grad and self.is_leaf:
+        if _C.is_grad_enabled() and self.requires_grad and self.is_leaf:
             raise RuntimeError(f"{name}: expected no leaf that requires grad, got one")
-        if not treadle.can_cast(other.dtype, self.dtype):
+        if not _C.can_cast(other.dtype, self.dtype):
             raise RuntimeError(
                 f"{name}: expected a result that casts to {self.dtype}, got {other.dtype}"
             )
@@ -493,8 +492,8 @@ def empty(
     size: Sequence[int], dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> SparseTensor:
     """A sparse tensor without entries; all its dimensions are sparse."""
-    values = treadle.zeros((0,), dtype=dtype, device=device)
-    indices = treadle.zeros((len(size), 0), dtype=treadle.int64, device=values.device)
+    values = _C.zeros((0,), dtype=dtype, device=device)
+    indices = _C.zeros((len(size), 0), dtype=_C.int64, device=values.device)
     return SparseTensor(indices, values.requires_grad_(requires_grad), size)
 
 

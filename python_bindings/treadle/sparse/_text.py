@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import treadle
 from treadle import _names, _tensor_str
 from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 
 def _part(tensor: Tensor, prefix: str, indent: int) -> str:
@@ -17,7 +17,7 @@ def _part(tensor: Tensor, prefix: str, indent: int) -> str:
         return f"{head}..., size={tuple(tensor.shape)})"
     if tensor.numel() == 0:
         return f"{head}[], size={tuple(tensor.shape)})"
-    with treadle.no_grad():
+    with no_grad():
         return head + _tensor_str._body(tensor.detach().cpu(), indent + len(head)) + ")"
 
 

@@ -14,17 +14,17 @@ from typing import Any, Callable, Optional, Union
 
 import numpy as np
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 # Relative and absolute tolerance; whole numbers must be equal.
 _TOLERANCES = {
-    treadle.float16: (1e-3, 1e-5),
-    treadle.bfloat16: (1.6e-2, 1e-5),
-    treadle.float32: (1.3e-6, 1e-5),
-    treadle.float64: (1e-7, 1e-7),
-    treadle.complex64: (1.3e-6, 1e-5),
-    treadle.complex128: (1e-7, 1e-7),
+    _C.float16: (1e-3, 1e-5),
+    _C.bfloat16: (1.6e-2, 1e-5),
+    _C.float32: (1.3e-6, 1e-5),
+    _C.float64: (1e-7, 1e-7),
+    _C.complex64: (1.3e-6, 1e-5),
+    _C.complex128: (1e-7, 1e-7),
 }
 
 _Message = Union[None, str, Callable[[str], str]]
@@ -79,9 +79,9 @@ def assert_allclose(
     msg: str = "",
 ) -> None:
     """As assert_close, without looking at dtypes and devices; takes anything `tensor` takes."""
-    actual = actual if isinstance(actual, Tensor) else treadle.tensor(actual)
+    actual = actual if isinstance(actual, Tensor) else _C.tensor(actual)
     if not isinstance(expected, Tensor):
-        expected = treadle.tensor(expected, dtype=actual.dtype)
+        expected = _C.tensor(expected, dtype=actual.dtype)
     assert_close(
         actual,
         expected,
@@ -192,7 +192,7 @@ class _Checks:
                     f"The types of the values do not match: {type(actual)} != "
                     f"{type(expected)}{where}"
                 )
-            actual, expected = treadle.as_tensor(actual), treadle.as_tensor(expected)
+            actual, expected = _C.as_tensor(actual), _C.as_tensor(expected)
         return self._form(actual, expected, where) or self._elements(actual, expected, where)
 
     def _form(self, actual: Tensor, expected: Tensor, where: str) -> Optional[str]:
@@ -230,10 +230,10 @@ class _Checks:
 
 def _as_array(tensor: Tensor) -> np.ndarray:
     tensor = tensor.detach().to("cpu")
-    if tensor.dtype in (treadle.float16, treadle.bfloat16, treadle.float32):
-        tensor = tensor.to(treadle.float64)
-    elif tensor.dtype == treadle.complex64:
-        tensor = tensor.to(treadle.complex128)
+    if tensor.dtype in (_C.float16, _C.bfloat16, _C.float32):
+        tensor = tensor.to(_C.float64)
+    elif tensor.dtype == _C.complex64:
+        tensor = tensor.to(_C.complex128)
     return tensor.numpy(force=True)
 
 

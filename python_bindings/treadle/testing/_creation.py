@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 
 def make_tensor(
     *shape: Union[int, Sequence[int]],
-    dtype: treadle.dtype,
+    dtype: _C.dtype,
     device: Any = "cpu",
     low: Optional[float] = None,
     high: Optional[float] = None,
@@ -31,11 +31,11 @@ def make_tensor(
         raise ValueError(f"`requires_grad=True` is not supported for the dtype {dtype}")
     values = _values(size, dtype, low, high)
     if noncontiguous and values.numel() > 1:
-        spaced = treadle.stack((values, values), -1)
+        spaced = _C.stack((values, values), -1)
         values = spaced.select(-1, 0)
     if exclude_zero:
-        one = treadle.ones((), dtype=dtype)
-        values.copy_(treadle.where(values == 0, one, values))
+        one = _C.ones((), dtype=dtype)
+        values.copy_(_C.where(values == 0, one, values))
     if str(device) != "cpu":
         values = values.to(device)
     if requires_grad:
@@ -43,11 +43,9 @@ def make_tensor(
     return values
 
 
-def _bounds(
-    dtype: treadle.dtype, low: Optional[float], high: Optional[float]
-) -> tuple[float, float]:
+def _bounds(dtype: _C.dtype, low: Optional[float], high: Optional[float]) -> tuple[float, float]:
     usual = (-9, 9)
-    if dtype == treadle.bool:
+    if dtype == _C.bool:
         usual = (0, 2)
     elif not dtype.is_signed:
         usual = (0, 10)
@@ -58,12 +56,12 @@ def _bounds(
     return low, high
 
 
-def _values(size: tuple, dtype: treadle.dtype, low: float, high: float) -> Tensor:
+def _values(size: tuple, dtype: _C.dtype, low: float, high: float) -> Tensor:
     if dtype.is_complex:
-        part = treadle.float64 if dtype == treadle.complex128 else treadle.float32
-        real = treadle.empty(size, dtype=part).uniform_(low, high)
-        imaginary = treadle.empty(size, dtype=part).uniform_(low, high)
+        part = _C.float64 if dtype == _C.complex128 else _C.float32
+        real = _C.empty(size, dtype=part).uniform_(low, high)
+        imaginary = _C.empty(size, dtype=part).uniform_(low, high)
         return (real.to(dtype) + imaginary.to(dtype) * 1j).to(dtype)
     if dtype.is_floating_point:
-        return treadle.empty(size, dtype=treadle.float64).uniform_(low, high).to(dtype)
-    return treadle.randint(int(low), int(high), size, dtype=treadle.int64).to(dtype)
+        return _C.empty(size, dtype=_C.float64).uniform_(low, high).to(dtype)
+    return _C.randint(int(low), int(high), size, dtype=_C.int64).to(dtype)

@@ -13,8 +13,9 @@ from __future__ import annotations
 import ast
 from typing import Any, Dict, List, Optional, Tuple
 
-import treadle
+from treadle import _C
 from treadle._ops import OpOverload, packet_named
+from treadle.autograd.grad_mode import no_grad
 
 
 def without_data(
@@ -37,7 +38,7 @@ def without_data(
         else:
             positional.append(value)
     try:
-        with treadle.no_grad():
+        with no_grad():
             result = overload(*positional, **named)
     except (RuntimeError, TypeError, ValueError):
         result = None
@@ -71,7 +72,7 @@ def _argument(shape: Any, dtype: Any, value: str) -> Any:
     if isinstance(dtype, list):
         return [_argument(s, t, "") for s, t in zip(shape, dtype)]
     if dtype not in ("", "Scalar"):
-        return treadle.empty(shape, dtype=getattr(treadle, dtype), device="meta")
+        return _C.empty(shape, dtype=getattr(_C, dtype), device="meta")
     if value == "":
         return None
     if value in ("inf", "-inf", "nan"):

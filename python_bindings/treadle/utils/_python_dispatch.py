@@ -26,8 +26,8 @@ import threading
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-import treadle
 from treadle import _C, _names
+from treadle._C import Tensor
 
 _push_on_torch_dispatch_stack = _C._push_on_torch_dispatch_stack
 _pop_torch_dispatch_stack = _C._pop_torch_dispatch_stack
@@ -178,8 +178,8 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
     """Whether a class of tensors says how its tensors are taken apart and put together."""
     return (
         isinstance(t, type)
-        and issubclass(t, treadle.Tensor)
-        and t is not treadle.Tensor
+        and issubclass(t, Tensor)
+        and t is not Tensor
         and hasattr(t, "__tensor_flatten__")
         and hasattr(t, "__tensor_unflatten__")
     )
@@ -192,7 +192,7 @@ def is_traceable_wrapper_subclass(t: object) -> bool:
 
 def transform_subclass(
     t: Any,
-    callback: Callable[[str, treadle.Tensor], treadle.Tensor],
+    callback: Callable[[str, Tensor], Tensor],
     outer_size: Optional[Any] = None,
     outer_stride: Optional[Any] = None,
 ) -> Any:
@@ -236,7 +236,7 @@ def _one_of_set(arguments: List[Tuple[Any, Any]], result: Any, is_write: bool) -
 def _share(func: Any, argument: Any, results: Any) -> None:
     """The storage of a tensor for views of it that stand for others, as it does."""
     for result in results if isinstance(results, (list, tuple)) else (results,):
-        if not isinstance(result, treadle.Tensor) or not isinstance(argument, treadle.Tensor):
+        if not isinstance(result, Tensor) or not isinstance(argument, Tensor):
             continue
         if type(result) is not type(argument):
             raise RuntimeError(
@@ -255,11 +255,13 @@ def return_and_correct_aliasing(func: Any, args: Tuple, kwargs: Optional[Dict], 
 
     RuntimeError for a view of another class than the tensor's.
     """
+    from treadle._introspection.tags import Tag
+
     returns = func._schema.returns
     given = _arguments(func, args, kwargs)
     if len(returns) == 1 and not returns[0].is_write and _aliases(returns[0]):
         _share(func, _one_of_set(given, returns[0], False), out)
-    if treadle.Tag.inplace_view in func.tags:
+    if Tag.inplace_view in func.tags:
         with _C._DisableTorchDispatch():
             func(*args, **(kwargs or {}))
     if not any(r.is_write for r in returns):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from treadle import Tensor
+from treadle._C import Tensor
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:

@@ -19,7 +19,7 @@ import weakref
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from treadle import _C, _names, random
-from treadle._device.absent import get_device_module
+from treadle._device.registry import get_device_module
 from treadle.amp import autocast
 from treadle.amp._state import get_autocast_dtype, is_autocast_enabled
 from treadle.autograd import backward

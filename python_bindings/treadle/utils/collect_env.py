@@ -12,7 +12,7 @@ import subprocess
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-import treadle
+from treadle import _C
 
 # Packages whose versions matter to a program that uses this one.
 COMMON_PATTERNS = "torch numpy treadle triton optree".split()
@@ -158,7 +158,9 @@ def get_windows_version(run_lambda: Any) -> Optional[str]:
 
 def get_cuda_module_loading_config() -> str:
     """When code is brought to CUDA devices, as the environment says; "N/A" without a device."""
-    if not treadle.cuda.is_available():
+    from treadle import cuda
+
+    if not cuda.is_available():
         return "N/A"
     return os.environ.get("CUDA_MODULE_LOADING", "LAZY")
 
@@ -232,9 +234,9 @@ def get_pip_packages(run_lambda: Any, patterns: Optional[List[str]] = None) -> T
 
 def get_env_info() -> SystemEnv:
     """All of it."""
-    from treadle import _version
+    from treadle import _version, accelerator
 
-    device = treadle.accelerator.current_accelerator()
+    device = accelerator.current_accelerator()
     return SystemEnv(
         version=_version.__version__,
         follows=_version.FOLLOWED,
@@ -247,7 +249,7 @@ def get_env_info() -> SystemEnv:
         python_version=sys.version.replace("\n", " "),
         python_platform=get_python_platform(),
         devices="cpu" if device is None else f"cpu, {device.type}",
-        threads=str(treadle.get_num_threads()),
+        threads=str(_C.get_num_threads()),
         pip_packages=get_pip_packages(run)[1],
         cpu_info=get_cpu_info(run),
     )

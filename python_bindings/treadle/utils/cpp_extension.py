@@ -35,8 +35,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Optional, Sequence, Union
 
-import treadle
-
 from . import _compiler, operator_library
 from ._compiler import CompilerError
 
@@ -339,8 +337,10 @@ class _Build:
         record.write_text(built_from)
 
     def _load(self, target: Path, is_python_module: bool) -> Any:
+        from treadle._ops import ops
+
         if not is_python_module:
-            treadle.ops.load_library(target)
+            ops.load_library(target)
             return str(target)
         if self.schema is not None:
             return _import(self.name, target.parent / "__init__.py", target.parent)

@@ -22,13 +22,13 @@ from collections import defaultdict
 from math import prod
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Tuple
 
-import treadle
 from treadle import _C
+from treadle._ops import ops
 from treadle.utils import _flop_calls
 from treadle.utils._pytree import tree_map
 from treadle.utils.module_tracker import ModuleTracker
 
-aten = treadle.ops.aten
+aten = ops.aten
 
 flop_registry: Dict[Any, Callable[..., int]] = {}
 

@@ -9,10 +9,6 @@ from typing import Any, List, Set
 
 from treadle import _C
 from treadle.autograd.graph import register_multi_grad_hook
-from treadle.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-)
 from treadle.utils._pytree import tree_leaves
 
 
@@ -88,9 +84,11 @@ class ModuleTracker:
         self._changed()
 
     def __enter__(self) -> "ModuleTracker":
+        from treadle.nn.modules import module
+
         self._handles = [
-            register_module_forward_pre_hook(self._before),
-            register_module_forward_hook(self._after, always_call=True),
+            module.register_module_forward_pre_hook(self._before),
+            module.register_module_forward_hook(self._after, always_call=True),
         ]
         return self
 

@@ -19,12 +19,15 @@ import json
 import math
 import os
 import struct
-from typing import Any, BinaryIO, Iterator, Optional, Union
+from typing import TYPE_CHECKING, Any, BinaryIO, Iterator, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._atomic_file import replacing
+from treadle._C import Tensor
 from treadle._rebuild import base_from_buffer, tensor_bytes
-from treadle.utils._atomic_file import replacing
+
+if TYPE_CHECKING:
+    from treadle import nn
 
 __all__ = [
     "SafetensorError", "load", "load_file", "load_model", "safe_open", "save", "save_file",
@@ -35,25 +38,25 @@ _Path = Union[str, os.PathLike]
 
 # In the order in which writers put them: tensors of wide elements first, so that all are aligned.
 _TYPES = {
-    "U64": treadle.uint64,
-    "I64": treadle.int64,
-    "F64": treadle.float64,
-    "C64": treadle.complex64,
-    "F32": treadle.float32,
-    "U32": treadle.uint32,
-    "I32": treadle.int32,
-    "BF16": treadle.bfloat16,
-    "F16": treadle.float16,
-    "U16": treadle.uint16,
-    "I16": treadle.int16,
-    "F8_E5M2FNUZ": treadle.float8_e5m2fnuz,
-    "F8_E4M3FNUZ": treadle.float8_e4m3fnuz,
-    "F8_E8M0": treadle.float8_e8m0fnu,
-    "F8_E4M3": treadle.float8_e4m3fn,
-    "F8_E5M2": treadle.float8_e5m2,
-    "I8": treadle.int8,
-    "U8": treadle.uint8,
-    "BOOL": treadle.bool,
+    "U64": _C.uint64,
+    "I64": _C.int64,
+    "F64": _C.float64,
+    "C64": _C.complex64,
+    "F32": _C.float32,
+    "U32": _C.uint32,
+    "I32": _C.int32,
+    "BF16": _C.bfloat16,
+    "F16": _C.float16,
+    "U16": _C.uint16,
+    "I16": _C.int16,
+    "F8_E5M2FNUZ": _C.float8_e5m2fnuz,
+    "F8_E4M3FNUZ": _C.float8_e4m3fnuz,
+    "F8_E8M0": _C.float8_e8m0fnu,
+    "F8_E4M3": _C.float8_e4m3fn,
+    "F8_E5M2": _C.float8_e5m2,
+    "I8": _C.int8,
+    "U8": _C.uint8,
+    "BOOL": _C.bool,
 }
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 _ORDER = {name: place for place, name in enumerate(_TYPES)}
@@ -181,7 +184,7 @@ class safe_open:  # noqa: N801  a name of the safetensors package
     def _open(self, file: BinaryIO, size: int, device: Any) -> None:
         file.seek(0)
         self._file = file
-        self._device = treadle.device(device)
+        self._device = _C.device(device)
         self._header = _Header(file, size)
 
     @classmethod
@@ -381,7 +384,7 @@ def _kept_names(state: dict[str, Tensor], preferred: Any = ()) -> dict[str, list
 
 
 def save_model(
-    model: "treadle.nn.Module",
+    model: nn.Module,
     filename: _Path,
     metadata: Optional[dict[str, str]] = None,
     force_contiguous: bool = True,
@@ -400,7 +403,7 @@ def save_model(
 
 
 def load_model(
-    model: "treadle.nn.Module",
+    model: nn.Module,
     filename: _Path,
     strict: bool = True,
     device: Any = "cpu",

@@ -8,8 +8,8 @@ import os
 from html import escape
 from typing import Any, NamedTuple, Union
 
-import treadle
-from treadle.utils._atomic_file import replacing
+from treadle._atomic_file import replacing
+from treadle._C import Tensor
 
 from .history import Step, named_tensors, steps_of
 from .layout import Layout, lay_out
@@ -59,7 +59,7 @@ class Drawing:
         return self.svg
 
 
-def graph(loss: treadle.Tensor, params: Any = None) -> Drawing:
+def graph(loss: Tensor, params: Any = None) -> Drawing:
     """Draw how `loss` came to be: a box for every operator that backward goes through, and for
     every leaf that gets a gradient.
 
@@ -67,7 +67,7 @@ def graph(loss: treadle.Tensor, params: Any = None) -> Drawing:
     Returns a Drawing. TypeError for what is no tensor; RuntimeError for a tensor that backward
     cannot start from.
     """
-    if not isinstance(loss, treadle.Tensor):
+    if not isinstance(loss, Tensor):
         raise TypeError(f"graph: expected a tensor, got {type(loss).__name__}")
     if not loss.requires_grad:
         raise RuntimeError(

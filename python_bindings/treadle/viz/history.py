@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Optional
 
-import treadle
+from treadle._C import Tensor
 
 
 class Step(NamedTuple):
@@ -26,9 +26,11 @@ class Step(NamedTuple):
 
 def named_tensors(params: Any) -> dict[int, str]:
     """Names by the identity of tensors, from a network, a mapping, or pairs."""
+    from treadle import nn
+
     if params is None:
         return {}
-    if isinstance(params, treadle.nn.Module):
+    if isinstance(params, nn.Module):
         pairs: Iterable = [*params.named_parameters(), *params.named_buffers()]
     elif isinstance(params, Mapping):
         pairs = params.items()
@@ -36,7 +38,7 @@ def named_tensors(params: Any) -> dict[int, str]:
         pairs = params
     names = {}
     for name, tensor in pairs:
-        if not isinstance(tensor, treadle.Tensor):
+        if not isinstance(tensor, Tensor):
             raise TypeError(
                 f"graph: expected tensors with names, got {type(tensor).__name__} as {name!r}"
             )
@@ -44,7 +46,7 @@ def named_tensors(params: Any) -> dict[int, str]:
     return names
 
 
-def steps_of(tensor: treadle.Tensor, names: Mapping[int, str]) -> list[Step]:
+def steps_of(tensor: Tensor, names: Mapping[int, str]) -> list[Step]:
     """The steps that led to `tensor`, itself last. Leaves without a name have none."""
     if tensor.grad_fn is None:
         return [_leaf(tensor, names)]
@@ -70,8 +72,10 @@ def steps_of(tensor: treadle.Tensor, names: Mapping[int, str]) -> list[Step]:
     return steps
 
 
-def _leaf(tensor: treadle.Tensor, names: Mapping[int, str]) -> Step:
-    kind = "parameter" if isinstance(tensor, treadle.nn.Parameter) else "leaf"
+def _leaf(tensor: Tensor, names: Mapping[int, str]) -> Step:
+    from treadle import nn
+
+    kind = "parameter" if isinstance(tensor, nn.Parameter) else "leaf"
     dtype = str(tensor.dtype).rpartition(".")[2]
     return Step(names.get(id(tensor), ""), kind, (), tuple(tensor.shape), dtype, 0)
 

@@ -7,61 +7,29 @@ from __future__ import annotations
 from typing import Any
 
 from treadle import _names
-from treadle._device import absent
-from treadle.cuda.memory import (
-    empty_cache,
-    max_memory_allocated,
-    max_memory_reserved,
-    memory_allocated,
-    memory_reserved,
-    reset_peak_memory_stats,
-)
-from treadle.cuda.random import manual_seed, manual_seed_all, seed, seed_all
+from treadle._device import facade
 
-_refused = absent.refusals("xpu")
 __getattr__ = _names.attributes_of(__name__)
 
+is_available, device_count, is_initialized, is_bf16_supported = facade.questions("xpu")
+manual_seed, manual_seed_all, seed, seed_all = facade.seeds("xpu")
+memory_allocated, _, empty_cache, reset_peak_memory_stats = facade.memory("xpu")
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 
-def is_available() -> bool:
-    """Whether tensors can be made on one."""
-    return absent.is_available("xpu")
-
-
-def device_count() -> int:
-    """How many there are."""
-    return absent.count("xpu")
-
-
-def is_initialized() -> bool:
-    """Whether one has been used: never where there is none."""
-    return is_available()
-
-
-def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether one computes in bfloat16."""
-    return is_available()
-
-
-class Stream:
-    """A queue of work on a device. RuntimeError where there is no device."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Stream:
-        raise absent.no_device("xpu.Stream")
-
-
-Event = _refused("Event")
-current_device = _refused("current_device")
-current_stream = _refused("current_stream")
-get_device_capability = _refused("get_device_capability")
-get_device_name = _refused("get_device_name")
-get_device_properties = _refused("get_device_properties")
-get_rng_state = _refused("get_rng_state")
-init = _refused("init")
-initial_seed = _refused("initial_seed")
-mem_get_info = _refused("mem_get_info")
-set_device = _refused("set_device")
-set_rng_state = _refused("set_rng_state")
-synchronize = _refused("synchronize")
+Stream: Any = facade.stream_type("xpu", "xpu")
+Event = facade.refused("xpu", "Event")
+current_device = facade.refused("xpu", "current_device")
+current_stream = facade.refused("xpu", "current_stream")
+get_device_capability = facade.refused("xpu", "get_device_capability")
+get_device_name = facade.refused("xpu", "get_device_name")
+get_device_properties = facade.refused("xpu", "get_device_properties")
+get_rng_state = facade.refused("xpu", "get_rng_state")
+init = facade.refused("xpu", "init")
+initial_seed = facade.refused("xpu", "initial_seed")
+mem_get_info = facade.refused("xpu", "mem_get_info")
+set_device = facade.refused("xpu", "set_device")
+set_rng_state = facade.refused("xpu", "set_rng_state")
+synchronize = facade.refused("xpu", "synchronize")
 
 __all__ = [
     "Event",

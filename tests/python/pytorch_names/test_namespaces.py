@@ -119,9 +119,9 @@ def test_types_of_tensors_on_a_device() -> None:
 
 def test_a_device_is_asked_for_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend may be loaded at any time; what is available follows."""
-    from treadle._device import absent
+    from treadle._device import registry
 
-    monkeypatch.setattr(absent, "is_available", lambda place: place in ("cuda", "cuda:0"))
+    monkeypatch.setattr(registry, "is_available", lambda place: place in ("cuda", "cuda:0"))
     assert treadle.cuda.is_available() and treadle.cuda.device_count() == 1
     assert treadle.accelerator.current_accelerator() == treadle.device("cuda")
 

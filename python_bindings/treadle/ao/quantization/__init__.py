@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle import Tensor, _names, nn
+from treadle import _names, nn
+from treadle._C import Tensor
 
 
 class QuantStub(nn.Module):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Tensor
 from treadle.distributions.bernoulli import Bernoulli
 from treadle.distributions.beta import Beta
@@ -51,18 +51,18 @@ def _mean_log(p: Any) -> Tensor:
 
 
 def _mean_log_of_uniform(low: Tensor, high: Tensor) -> Tensor:
-    return (_t.xlogy(high, high) - _t.xlogy(low, low)) / (high - low) - 1
+    return (_C.xlogy(high, high) - _C.xlogy(low, low)) / (high - low) - 1
 
 
 def _mean_exp(p: Any, t: Tensor) -> Tensor:
     """The mean of exp(-t x), for positive t."""
     if isinstance(p, Normal):
-        return _t.exp(-t * p.loc + 0.5 * (t * p.scale).pow(2))
+        return _C.exp(-t * p.loc + 0.5 * (t * p.scale).pow(2))
     if isinstance(p, Gamma):
         return (1 + t / p.rate).pow(-p.concentration)
     if isinstance(p, Exponential):
         return p.rate / (p.rate + t)
-    return (_t.exp(-t * p.low) - _t.exp(-t * p.high)) / (t * (p.high - p.low))
+    return (_C.exp(-t * p.low) - _C.exp(-t * p.high)) / (t * (p.high - p.low))
 
 
 # ---- q with every real number ----
@@ -88,7 +88,7 @@ def _kl_to_normal(p: Any, q: Normal) -> Tensor:
 @register_kl(Uniform, Gumbel)
 def _kl_to_gumbel(p: Any, q: Gumbel) -> Tensor:
     away = (p.mean - q.loc) / q.scale
-    moment = _t.exp(q.loc / q.scale) * _mean_exp(p, q.scale.reciprocal())
+    moment = _C.exp(q.loc / q.scale) * _mean_exp(p, q.scale.reciprocal())
     return -p.entropy() + q.scale.log() + away + moment
 
 
@@ -97,7 +97,7 @@ def _kl_normal_laplace(p: Normal, q: Laplace) -> Tensor:
     # The mean of |x - loc|: that of a folded normal number.
     away = p.loc - q.loc
     z = away / (math.sqrt(2) * p.scale)
-    size = p.scale * math.sqrt(2 / math.pi) * _t.exp(-z.pow(2)) + away * _t.erf(z)
+    size = p.scale * math.sqrt(2 / math.pi) * _C.exp(-z.pow(2)) + away * _C.erf(z)
     return -p.entropy() + (2 * q.scale).log() + size / q.scale
 
 
@@ -114,7 +114,7 @@ def _kl_to_exponential(p: Any, q: Exponential) -> Tensor:
 
 @register_kl(Uniform, Exponential)
 def _kl_uniform_exponential(p: Uniform, q: Exponential) -> Tensor:
-    return _kl_to_exponential(p, q).masked_fill(p.low < 0, _t.inf)
+    return _kl_to_exponential(p, q).masked_fill(p.low < 0, math.inf)
 
 
 @register_kl(Beta, Gamma)
@@ -127,14 +127,14 @@ def _kl_to_gamma(p: Any, q: Gamma) -> Tensor:
 
 @register_kl(Uniform, Gamma)
 def _kl_uniform_gamma(p: Uniform, q: Gamma) -> Tensor:
-    return _kl_to_gamma(p, q).masked_fill(p.low < 0, _t.inf)
+    return _kl_to_gamma(p, q).masked_fill(p.low < 0, math.inf)
 
 
 @register_kl(Uniform, Pareto)
 def _kl_uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
     log_norm = q.alpha.log() + q.alpha * q.scale.log()
     result = -p.entropy() - log_norm + (q.alpha + 1) * _mean_log(p)
-    return result.masked_fill(p.low < q.scale, _t.inf)
+    return result.masked_fill(p.low < q.scale, math.inf)
 
 
 # ---- q of an interval ----
@@ -144,18 +144,18 @@ def _kl_uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
 @register_kl(ContinuousBernoulli, Uniform)
 def _kl_to_uniform(p: Any, q: Uniform) -> Tensor:
     result = -p.entropy() + (q.high - q.low).log()
-    return result.masked_fill(_outside(p, q.low, q.high), _t.inf)
+    return result.masked_fill(_outside(p, q.low, q.high), math.inf)
 
 
 @register_kl(Beta, ContinuousBernoulli)
 def _kl_to_continuous_bernoulli(p: Any, q: ContinuousBernoulli) -> Tensor:
-    log_norm = _t.log1p(-q.probs) + q._cont_bern_log_norm()
+    log_norm = _C.log1p(-q.probs) + q._cont_bern_log_norm()
     return -p.entropy() - p.mean * q.logits - log_norm
 
 
 @register_kl(Uniform, ContinuousBernoulli)
 def _kl_uniform_continuous_bernoulli(p: Uniform, q: ContinuousBernoulli) -> Tensor:
-    return _kl_to_continuous_bernoulli(p, q).masked_fill(_outside(p, 0, 1), _t.inf)
+    return _kl_to_continuous_bernoulli(p, q).masked_fill(_outside(p, 0, 1), math.inf)
 
 
 @register_kl(Uniform, Beta)
@@ -163,7 +163,7 @@ def _kl_uniform_beta(p: Uniform, q: Beta) -> Tensor:
     a, b = q.concentration1, q.concentration0
     log_norm = a.lgamma() + b.lgamma() - (a + b).lgamma()
     powers = (a - 1) * _mean_log(p) + (b - 1) * _mean_log_of_uniform(1 - p.high, 1 - p.low)
-    return (-p.entropy() + log_norm - powers).masked_fill(_outside(p, 0, 1), _t.inf)
+    return (-p.entropy() + log_norm - powers).masked_fill(_outside(p, 0, 1), math.inf)
 
 
 # ---- q of counts ----
@@ -183,7 +183,7 @@ def _register_infinite(type_p: type, *types_q: type) -> None:
 
 
 def _kl_infinite(p: Any, q: Any) -> Tensor:
-    return _t.full_like(p.mean, _t.inf)
+    return _C.full_like(p.mean, math.inf)
 
 
 _register_infinite(Beta, Pareto)

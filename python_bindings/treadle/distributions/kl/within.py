@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Tensor
+from treadle._functions.variadic import broadcast_shapes
 from treadle.autograd import grad
+from treadle.autograd.grad_mode import enable_grad
 from treadle.distributions.bernoulli import Bernoulli
 from treadle.distributions.beta import Beta
 from treadle.distributions.binomial import Binomial
@@ -44,9 +47,9 @@ from treadle.nn.functional import softplus
 @register_kl(Bernoulli, Bernoulli)
 def _kl_bernoulli_bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
     one = p.probs * (softplus(-q.logits) - softplus(-p.logits))
-    one = one.masked_fill(q.probs == 0, _t.inf).masked_fill(p.probs == 0, 0)
+    one = one.masked_fill(q.probs == 0, math.inf).masked_fill(p.probs == 0, 0)
     zero = (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
-    zero = zero.masked_fill(q.probs == 1, _t.inf).masked_fill(p.probs == 1, 0)
+    zero = zero.masked_fill(q.probs == 1, math.inf).masked_fill(p.probs == 1, 0)
     return one + zero
 
 
@@ -64,20 +67,20 @@ def _kl_binomial_binomial(p: Binomial, q: Binomial) -> Tensor:
         )
     of_a_trial = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
     kl = p.total_count * of_a_trial
-    return kl.masked_fill(p.total_count > q.total_count, _t.inf)
+    return kl.masked_fill(p.total_count > q.total_count, math.inf)
 
 
 @register_kl(Categorical, Categorical)
 def _kl_categorical_categorical(p: Categorical, q: Categorical) -> Tensor:
     of_class = p.probs * (p.logits - q.logits)
-    of_class = of_class.masked_fill(q.probs == 0, _t.inf).masked_fill(p.probs == 0, 0)
+    of_class = of_class.masked_fill(q.probs == 0, math.inf).masked_fill(p.probs == 0, 0)
     return of_class.sum(-1)
 
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
 def _kl_continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
-    of_p = p._cont_bern_log_norm() + _t.log1p(-p.probs)
-    of_q = q._cont_bern_log_norm() + _t.log1p(-q.probs)
+    of_p = p._cont_bern_log_norm() + _C.log1p(-p.probs)
+    of_q = q._cont_bern_log_norm() + _C.log1p(-q.probs)
     return p.mean * (p.logits - q.logits) + of_p - of_q
 
 
@@ -106,7 +109,7 @@ def _kl_expfamily_expfamily(p: ExponentialFamily, q: ExponentialFamily) -> Tenso
             "The cross KL-divergence between different exponential families cannot "
             "be computed using Bregman divergences"
         )
-    with _t.enable_grad():
+    with enable_grad():
         p_params = [param.detach().requires_grad_() for param in p._natural_params]
         p_norm = p._log_normalizer(*p_params)
         slopes = grad(p_norm.sum(), p_params, create_graph=True)
@@ -120,8 +123,8 @@ def _kl_expfamily_expfamily(p: ExponentialFamily, q: ExponentialFamily) -> Tenso
 @register_kl(Gamma, Gamma)
 def _kl_gamma_gamma(p: Gamma, q: Gamma) -> Tensor:
     rates = q.concentration * (p.rate / q.rate).log()
-    log_gammas = _t.lgamma(q.concentration) - _t.lgamma(p.concentration)
-    shapes = (p.concentration - q.concentration) * _t.digamma(p.concentration)
+    log_gammas = _C.lgamma(q.concentration) - _C.lgamma(p.concentration)
+    shapes = (p.concentration - q.concentration) * _C.digamma(p.concentration)
     return rates + log_gammas + shapes + (q.rate - p.rate) * (p.concentration / p.rate)
 
 
@@ -129,13 +132,13 @@ def _kl_gamma_gamma(p: Gamma, q: Gamma) -> Tensor:
 def _kl_gumbel_gumbel(p: Gumbel, q: Gumbel) -> Tensor:
     ratio = p.scale / q.scale
     away = (q.loc - p.loc) / q.scale
-    moment = _t.exp(away + (1 + ratio).lgamma())  # of exp((q.loc - x) / q.scale)
+    moment = _C.exp(away + (1 + ratio).lgamma())  # of exp((q.loc - x) / q.scale)
     return -ratio.log() - away + ratio * euler_constant + moment - (1 + euler_constant)
 
 
 @register_kl(Geometric, Geometric)
 def _kl_geometric_geometric(p: Geometric, q: Geometric) -> Tensor:
-    return -p.entropy() - _t.log1p(-q.probs) / p.probs - q.logits
+    return -p.entropy() - _C.log1p(-q.probs) / p.probs - q.logits
 
 
 @register_kl(HalfNormal, HalfNormal)
@@ -147,7 +150,7 @@ def _kl_half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
 def _kl_laplace_laplace(p: Laplace, q: Laplace) -> Tensor:
     ratio = p.scale / q.scale
     away = (p.loc - q.loc).abs()
-    return -ratio.log() + away / q.scale + ratio * _t.exp(-away / p.scale) - 1
+    return -ratio.log() + away / q.scale + ratio * _C.exp(-away / p.scale) - 1
 
 
 def _check_event_shapes(p: Any, q: Any) -> int:
@@ -184,11 +187,11 @@ def _inverse_square(q: Any, x: Tensor) -> Tensor:
 def _trace_of_quotient(p: Any, q: Any) -> Tensor:
     """The trace of C_q^-1 C_p: the sum of x C_q^-1 x over the columns x of factors of C_p."""
     if _is_low_rank(p):
-        factors = [p._unbroadcasted_cov_factor, _t.diag_embed(p._unbroadcasted_cov_diag.sqrt())]
+        factors = [p._unbroadcasted_cov_factor, _C.diag_embed(p._unbroadcasted_cov_diag.sqrt())]
     else:
         factors = [p._unbroadcasted_scale_tril]
-    batch = _t.broadcast_shapes(p.batch_shape, q.batch_shape)
-    total = _t.zeros(batch, dtype=p.loc.dtype, device=p.loc.device)
+    batch = broadcast_shapes(p.batch_shape, q.batch_shape)
+    total = _C.zeros(batch, dtype=p.loc.dtype, device=p.loc.device)
     for factor in factors:
         # The columns come first, as samples do.
         factor = factor.expand(batch + factor.shape[-2:])
@@ -223,7 +226,7 @@ def _kl_one_hot_categorical(p: OneHotCategorical, q: OneHotCategorical) -> Tenso
 def _kl_pareto_pareto(p: Pareto, q: Pareto) -> Tensor:
     ratio = q.alpha / p.alpha
     result = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
-    return result.masked_fill(p.scale < q.scale, _t.inf)
+    return result.masked_fill(p.scale < q.scale, math.inf)
 
 
 @register_kl(Poisson, Poisson)
@@ -244,7 +247,7 @@ def _kl_transformed(p: TransformedDistribution, q: TransformedDistribution) -> T
 @register_kl(Uniform, Uniform)
 def _kl_uniform_uniform(p: Uniform, q: Uniform) -> Tensor:
     result = ((q.high - q.low) / (p.high - p.low)).log()
-    return result.masked_fill((q.low > p.low) | (q.high < p.high), _t.inf)
+    return result.masked_fill((q.low > p.low) | (q.high < p.high), math.inf)
 
 
 @register_kl(Independent, Independent)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Tensor
 from treadle.distributions import constraints
 from treadle.distributions.transformed_distribution import TransformedDistribution
@@ -29,13 +29,13 @@ class Folded(TransformedDistribution):
 
     @property
     def mode(self) -> Tensor:
-        return _t.zeros_like(self.scale)
+        return _C.zeros_like(self.scale)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         log_prob = self.base_dist.log_prob(value) + math.log(2)
-        return _t.where(value >= 0, log_prob, -_t.inf)
+        return _C.where(value >= 0, log_prob, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -7,8 +7,9 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Tensor
+from treadle._tensor.type_info import finfo
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
 from treadle.distributions.transformed_distribution import TransformedDistribution
@@ -29,13 +30,13 @@ class Gumbel(TransformedDistribution):
 
     def __init__(self, loc: Any, scale: Any, validate_args: Optional[bool] = None) -> None:
         (self.loc, self.scale), batch_shape = broadcast_parameters(loc, scale)
-        info = _t.finfo(self.loc.dtype)
-        low = _t.full(batch_shape, info.tiny, dtype=self.loc.dtype, device=self.loc.device)
-        base = Uniform(low, _t.full_like(low, 1 - info.eps), validate_args=validate_args)
+        info = finfo(self.loc.dtype)
+        low = _C.full(batch_shape, info.tiny, dtype=self.loc.dtype, device=self.loc.device)
+        base = Uniform(low, _C.full_like(low, 1 - info.eps), validate_args=validate_args)
         # loc - scale * log(-log(u))
         transforms = [
             ExpTransform().inv,
-            AffineTransform(loc=0, scale=-_t.ones_like(self.scale)),
+            AffineTransform(loc=0, scale=-_C.ones_like(self.scale)),
             ExpTransform().inv,
             AffineTransform(loc=self.loc, scale=-self.scale),
         ]

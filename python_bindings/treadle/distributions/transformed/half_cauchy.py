@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Tensor
 from treadle.distributions.cauchy import Cauchy
 from treadle.distributions.transformed._folded import Folded
@@ -32,7 +33,7 @@ class HalfCauchy(Folded):
 
     @property
     def mean(self) -> Tensor:
-        return _t.full_like(self.scale, _t.inf)
+        return _C.full_like(self.scale, math.inf)
 
     @property
     def variance(self) -> Tensor:

@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Tensor
 from treadle.distributions import constraints
 from treadle.distributions.gamma import Gamma
@@ -48,7 +49,7 @@ class InverseGamma(TransformedDistribution):
     @property
     def mean(self) -> Tensor:
         mean = self.rate / (self.concentration - 1)
-        return _t.where(self.concentration > 1, mean, _t.inf)
+        return _C.where(self.concentration > 1, mean, math.inf)
 
     @property
     def mode(self) -> Tensor:
@@ -58,7 +59,7 @@ class InverseGamma(TransformedDistribution):
     def variance(self) -> Tensor:
         above = self.concentration - 1
         variance = self.rate.square() / (above.square() * (self.concentration - 2))
-        return _t.where(self.concentration > 2, variance, _t.inf)
+        return _C.where(self.concentration > 2, variance, math.inf)
 
     def entropy(self) -> Tensor:
         return (

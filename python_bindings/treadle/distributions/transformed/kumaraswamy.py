@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Tensor
 from treadle.distributions import constraints
 from treadle.distributions._parameters.real import broadcast_parameters
@@ -36,8 +37,8 @@ class Kumaraswamy(TransformedDistribution):
         given, _ = broadcast_parameters(concentration1, concentration0)
         self.concentration1, self.concentration0 = given
         base = Uniform(
-            _t.full_like(self.concentration0, 0),
-            _t.full_like(self.concentration0, 1),
+            _C.full_like(self.concentration0, 0),
+            _C.full_like(self.concentration0, 1),
             validate_args=validate_args,
         )
         # (1 - u^(1 / concentration0))^(1 / concentration1)
@@ -57,11 +58,11 @@ class Kumaraswamy(TransformedDistribution):
         """The mean of the n-th power: b B(1 + n / a, b) for a, b = concentration1, 0."""
         of_power = 1 + n / self.concentration1
         log_beta = (
-            _t.lgamma(of_power)
-            + _t.lgamma(self.concentration0)
-            - _t.lgamma(of_power + self.concentration0)
+            _C.lgamma(of_power)
+            + _C.lgamma(self.concentration0)
+            - _C.lgamma(of_power + self.concentration0)
         )
-        return self.concentration0 * _t.exp(log_beta)
+        return self.concentration0 * _C.exp(log_beta)
 
     @property
     def mean(self) -> Tensor:
@@ -71,13 +72,13 @@ class Kumaraswamy(TransformedDistribution):
     def mode(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
         log_mode = a.reciprocal() * ((a - 1) / (a * b - 1)).log()
-        return log_mode.exp().masked_fill((a < 1) | (b < 1), _t.nan)
+        return log_mode.exp().masked_fill((a < 1) | (b < 1), math.nan)
 
     @property
     def variance(self) -> Tensor:
-        return self._moment(2) - _t.pow(self.mean, 2)
+        return self._moment(2) - _C.pow(self.mean, 2)
 
     def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
-        harmonic = _t.digamma(b + 1) + euler_constant
-        return (1 - b.reciprocal()) + (1 - a.reciprocal()) * harmonic - _t.log(a) - _t.log(b)
+        harmonic = _C.digamma(b + 1) + euler_constant
+        return (1 - b.reciprocal()) + (1 - a.reciprocal()) * harmonic - _C.log(a) - _C.log(b)

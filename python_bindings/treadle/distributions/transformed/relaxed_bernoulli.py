@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions._parameters.probs_or_logits import ProbsOrLogits, check_one_given
@@ -61,7 +61,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
-        u = clamp_probs(_t.rand(shape, dtype=probs.dtype, device=probs.device))
+        u = clamp_probs(_C.rand(shape, dtype=probs.dtype, device=probs.device))
         logistic = u.log() - (-u).log1p()
         return (logistic + probs.log() - (-probs).log1p()) / self.temperature
 

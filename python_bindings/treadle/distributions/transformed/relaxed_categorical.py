@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions.categorical import Categorical
@@ -73,7 +73,7 @@ class ExpRelaxedCategorical(Distribution):
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        u = clamp_probs(_t.rand(shape, dtype=self.logits.dtype, device=self.logits.device))
+        u = clamp_probs(_C.rand(shape, dtype=self.logits.dtype, device=self.logits.device))
         gumbels = -((-(u.log())).log())
         scores = (self.logits + gumbels) / self.temperature
         return scores - scores.logsumexp(dim=-1, keepdim=True)
@@ -83,7 +83,7 @@ class ExpRelaxedCategorical(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
-        log_scale = _t.full_like(self.temperature, float(k)).lgamma() - self.temperature.log().mul(
+        log_scale = _C.full_like(self.temperature, float(k)).lgamma() - self.temperature.log().mul(
             -(k - 1)
         )
         score = logits - value.mul(self.temperature)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Tensor
 from treadle.distributions import constraints
 from treadle.distributions.exponential import Exponential
@@ -30,7 +30,7 @@ class Weibull(TransformedDistribution):
     ) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
         self.concentration_reciprocal = self.concentration.reciprocal()
-        base = Exponential(_t.ones_like(self.scale), validate_args=validate_args)
+        base = Exponential(_C.ones_like(self.scale), validate_args=validate_args)
         transforms = [
             PowerTransform(exponent=self.concentration_reciprocal),
             AffineTransform(loc=0, scale=self.scale),
@@ -44,7 +44,7 @@ class Weibull(TransformedDistribution):
 
     def _moment(self, n: int) -> Tensor:
         """The mean of the n-th power of x^(1 / concentration)."""
-        return _t.exp(_t.lgamma(1 + n * self.concentration_reciprocal))
+        return _C.exp(_C.lgamma(1 + n * self.concentration_reciprocal))
 
     @property
     def mean(self) -> Tensor:
@@ -62,6 +62,6 @@ class Weibull(TransformedDistribution):
     def entropy(self) -> Tensor:
         return (
             euler_constant * (1 - self.concentration_reciprocal)
-            + _t.log(self.scale * self.concentration_reciprocal)
+            + _C.log(self.scale * self.concentration_reciprocal)
             + 1
         )

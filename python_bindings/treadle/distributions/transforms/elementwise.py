@@ -8,8 +8,10 @@ import math
 import numbers
 from typing import Any
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Tensor
+from treadle._functions.variadic import broadcast_shapes
+from treadle._tensor.type_info import finfo
 from treadle.distributions import constraints
 from treadle.distributions.transforms.transform import Transform
 from treadle.distributions.utils import _sum_rightmost, broadcast_all
@@ -78,16 +80,16 @@ class PowerTransform(Transform):
         return (self.exponent * y / x).abs().log()
 
     def forward_shape(self, shape: Any) -> Any:
-        return _t.broadcast_shapes(shape, self.exponent.shape)
+        return broadcast_shapes(shape, self.exponent.shape)
 
     def inverse_shape(self, shape: Any) -> Any:
-        return _t.broadcast_shapes(shape, self.exponent.shape)
+        return broadcast_shapes(shape, self.exponent.shape)
 
 
 def _clipped_sigmoid(x: Tensor) -> Tensor:
     """A sigmoid that stays inside (0, 1), so that it can be inverted."""
-    info = _t.finfo(x.dtype)
-    return _t.clamp(_t.sigmoid(x), min=info.tiny, max=1 - info.eps)
+    info = finfo(x.dtype)
+    return _C.clamp(_C.sigmoid(x), min=info.tiny, max=1 - info.eps)
 
 
 class SigmoidTransform(_OfOneKind):
@@ -102,7 +104,7 @@ class SigmoidTransform(_OfOneKind):
         return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        info = _t.finfo(y.dtype)
+        info = finfo(y.dtype)
         y = y.clamp(min=info.tiny, max=1 - info.eps)
         return y.log() - (-y).log1p()
 
@@ -140,7 +142,7 @@ class TanhTransform(_OfOneKind):
         return x.tanh()
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return _t.atanh(y)
+        return _C.atanh(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         # log(1 - tanh(x)^2), without 1 - y^2.
@@ -213,7 +215,7 @@ class AffineTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if isinstance(self.scale, numbers.Real):
-            result = _t.full_like(x, math.log(abs(self.scale)))
+            result = _C.full_like(x, math.log(abs(self.scale)))
         else:
             result = self.scale.abs().log()
         if self.event_dim:
@@ -221,7 +223,7 @@ class AffineTransform(Transform):
         return result.expand(x.shape[: x.dim() - self.event_dim])
 
     def forward_shape(self, shape: Any) -> Any:
-        return _t.broadcast_shapes(
+        return broadcast_shapes(
             shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ())
         )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional, Sequence
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Tensor
 from treadle.distributions import constraints
 from treadle.distributions.transforms.transform import Transform
@@ -74,11 +74,11 @@ class CatTransform(Transform):
 
     def _call(self, x: Tensor) -> Tensor:
         self._check(x)
-        return _t.cat([t(part) for t, part in self._parts(x)], dim=self.dim)
+        return _C.cat([t(part) for t, part in self._parts(x)], dim=self.dim)
 
     def _inverse(self, y: Tensor) -> Tensor:
         self._check(y)
-        return _t.cat([t.inv(part) for t, part in self._parts(y)], dim=self.dim)
+        return _C.cat([t.inv(part) for t, part in self._parts(y)], dim=self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         self._check(x)
@@ -90,7 +90,7 @@ class CatTransform(Transform):
         # Seen from the end, the dimension stands before those of one value.
         dim = self.dim - x.dim() if self.dim >= 0 else self.dim
         dim += self.event_dim
-        total: Any = sum(terms) if dim >= 0 else _t.cat(terms, dim=dim)
+        total: Any = sum(terms) if dim >= 0 else _C.cat(terms, dim=dim)
         return total
 
     @property
@@ -134,7 +134,7 @@ class StackTransform(Transform):
             call(transform, *(value.select(self.dim, i) for value in values))
             for i, transform in enumerate(self.transforms)
         ]
-        return _t.stack(results, dim=self.dim)
+        return _C.stack(results, dim=self.dim)
 
     def _call(self, x: Tensor) -> Tensor:
         return self._stacked(lambda t, part: t(part), x)

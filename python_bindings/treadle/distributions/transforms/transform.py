@@ -11,7 +11,7 @@ import operator
 import weakref
 from typing import Any, Optional, Sequence
 
-import treadle as _t
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributions import constraints
 from treadle.distributions.utils import _sum_rightmost
@@ -246,7 +246,7 @@ class ComposeTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
-            return _t.zeros_like(x)
+            return _C.zeros_like(x)
         steps = [x]
         for part in self.parts[:-1]:
             steps.append(part(steps[-1]))

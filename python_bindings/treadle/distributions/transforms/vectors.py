@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import treadle as _t
+from treadle import _C, linalg
 from treadle._C import Size, Tensor
+from treadle._tensor.type_info import finfo
 from treadle.distributions import constraints
 from treadle.distributions.transforms.elementwise import _clipped_sigmoid, _OfOneKind
 from treadle.distributions.transforms.transform import Transform
@@ -71,7 +72,7 @@ class StickBreakingTransform(_OfOneKind):
         parts = y[..., :-1]
         to_come = y.shape[-1] - parts.new_ones(parts.shape[-1]).cumsum(-1)
         # What is left is positive even where parts that were rounded sum to more than 1.
-        left = _t.clamp(1 - parts.cumsum(-1), min=_t.finfo(y.dtype).tiny)
+        left = _C.clamp(1 - parts.cumsum(-1), min=finfo(y.dtype).tiny)
         return parts.log() - left.log() + to_come.log()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -100,15 +101,15 @@ class CorrCholeskyTransform(Transform):
     bijective = True
 
     def _call(self, x: Tensor) -> Tensor:
-        eps = _t.finfo(x.dtype).eps
-        partial = vec_to_tril_matrix(_t.tanh(x).clamp(min=-1 + eps, max=1 - eps), diag=-1)
+        eps = finfo(x.dtype).eps
+        partial = vec_to_tril_matrix(_C.tanh(x).clamp(min=-1 + eps, max=1 - eps), diag=-1)
         left = (1 - partial**2).sqrt().cumprod(-1)
-        whole = partial + _t.eye(partial.shape[-1], dtype=partial.dtype, device=partial.device)
+        whole = partial + _C.eye(partial.shape[-1], dtype=partial.dtype, device=partial.device)
         return whole * pad(left[..., :-1], [1, 0], value=1)
 
     def _inverse(self, y: Tensor) -> Tensor:
         # Of each row, the square of what is left after each column.
-        left = 1 - _t.cumsum(y * y, dim=-1)
+        left = 1 - _C.cumsum(y * y, dim=-1)
         left = tril_matrix_to_vec(pad(left[..., :-1], [1, 0], value=1), diag=-1)
         partial = tril_matrix_to_vec(y, diag=-1) / left.sqrt()
         return (partial.log1p() - (-partial).log1p()) / 2  # atanh, exact near 1
@@ -164,4 +165,4 @@ class PositiveDefiniteTransform(_OfOneKind):
         return factor @ factor.mT
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return LowerCholeskyTransform().inv(_t.linalg.cholesky(y))
+        return LowerCholeskyTransform().inv(linalg.cholesky(y))

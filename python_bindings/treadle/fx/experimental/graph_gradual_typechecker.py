@@ -17,8 +17,7 @@ import math
 import operator
 from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
-import treadle
-from treadle import nn
+from treadle import _C, nn
 from treadle.fx.experimental._sizes_of_layers import (
     adaptiveavgpool2d_check,
     broadcast_types,
@@ -96,7 +95,7 @@ def _type_of(argument: Any) -> Any:
     return argument.type if isinstance(argument, Node) else type(argument)
 
 
-@register_inference_rule(treadle.add)
+@register_inference_rule(_C.add)
 @register_inference_rule(operator.add)
 def add_inference_rule(n: Node) -> Any:
     """The less precise of the types of the operands after broadcasting; numbers change none.
@@ -122,7 +121,7 @@ def get_attr_inference_rule(n: Node, traced: Any) -> Any:
     return n.type
 
 
-@register_inference_rule(treadle.transpose)
+@register_inference_rule(_C.transpose)
 def transpose_inference_rule(n: Node) -> Any:
     """The type with two sizes exchanged. TypeError for a dimension that there is not."""
     given = _input(n)
@@ -147,7 +146,7 @@ def _may_hold_as_much(given: List[Any], wanted: List[Any]) -> bool:
     return count != 0 and other != 0 and (count % other == 0 or other % count == 0)
 
 
-@register_inference_rule(treadle.reshape)
+@register_inference_rule(_C.reshape)
 def reshape_inference_rule(n: Node) -> TensorType:
     """The sizes that are asked for, Dyn for -1. TypeError where as many elements cannot be."""
     given = _input(n)
@@ -221,7 +220,7 @@ def _flat_dims(n: Node) -> Tuple[int, int]:
     return _argument(n, 1, "start_dim", 0), _argument(n, 2, "end_dim", -1)
 
 
-@register_inference_rule(treadle.flatten)
+@register_inference_rule(_C.flatten)
 def flatten_inference_rule(n: Node) -> Any:
     """The type with the sizes of the range joined."""
     given = _input(n)
@@ -311,7 +310,7 @@ def first_two_eq(n: Node) -> List[Equality]:
     return _first_equal(n, 2)
 
 
-@register_refinement_rule(treadle.add)
+@register_refinement_rule(_C.add)
 @register_refinement_rule(operator.add)
 def element_wise_eq(n: Node) -> List[Equality]:
     """Sizes that both operands have after broadcasting are those of the result."""
@@ -323,7 +322,7 @@ def element_wise_eq(n: Node) -> List[Equality]:
     return [Equality(a, result) for a, b, result in places if a == b]
 
 
-@register_refinement_rule(treadle.flatten)
+@register_refinement_rule(_C.flatten)
 def flatten_refinement_rule(n: Node) -> List[Equality]:
     """Sizes outside of the range that is joined stay."""
     found = _sizes(n)

@@ -8,18 +8,17 @@ import itertools
 from operator import getitem
 from typing import Any, Dict, List, Tuple
 
-import treadle
+from treadle import _C
+from treadle._C import Tensor
 from treadle.fx._symbolic_trace import symbolic_trace as symbolic_trace
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.node import Node
 from treadle.fx.passes.tools_common import legalize_graph as legalize_graph
 
 
-def split_result_tensors(
-    result: treadle.Tensor, inputs: List[treadle.Tensor]
-) -> Tuple[treadle.Tensor, ...]:
+def split_result_tensors(result: Tensor, inputs: List[Tensor]) -> Tuple[Tensor, ...]:
     """The rows of a product by the inputs that they are of."""
-    return treadle.split(result, [x.shape[0] for x in inputs])
+    return _C.split(result, [x.shape[0] for x in inputs])
 
 
 def may_depend_on(a: Node, b: Node, search_depth: int = 6) -> bool:
@@ -45,7 +44,7 @@ def merge_matmul(in_mod: Any) -> GraphModule:
     traced = symbolic_trace(in_mod)
     by_operand: Dict[Any, List[Node]] = {}
     for node in traced.graph.nodes:
-        if node.op == "call_function" and node.target is treadle.matmul and len(node.args) == 2:
+        if node.op == "call_function" and node.target is _C.matmul and len(node.args) == 2:
             right = node.args[1]
             key = right.target if right.op == "get_attr" else right
             by_operand.setdefault(key, []).append(node)
@@ -54,8 +53,8 @@ def merge_matmul(in_mod: Any) -> GraphModule:
             continue
         left = [node.args[0] for node in products]
         with traced.graph.inserting_before(products[0]):
-            together = traced.graph.call_function(treadle.cat, (left,), {})
-            product = traced.graph.call_function(treadle.matmul, (together, products[0].args[1]))
+            together = traced.graph.call_function(_C.cat, (left,), {})
+            product = traced.graph.call_function(_C.matmul, (together, products[0].args[1]))
             parts = traced.graph.call_function(split_result_tensors, (product, left))
             results = [
                 traced.graph.call_function(getitem, (parts, i)) for i in range(len(products))

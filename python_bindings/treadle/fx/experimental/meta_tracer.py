@@ -15,8 +15,8 @@ import warnings
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
-import treadle
-from treadle import fx, nn
+from treadle import _C, _names, fx, nn
+from treadle._C import Tensor
 from treadle.fx._symbolic_trace import Tracer, _orig_module_call, _orig_module_getattr
 from treadle.fx.graph import Graph
 from treadle.fx.graph_module import GraphModule
@@ -26,43 +26,39 @@ from treadle.fx.proxy import Proxy
 # ---- what has another form on the meta device ----
 
 
-def embedding_override(self: nn.Module, input: treadle.Tensor) -> treadle.Tensor:
+def embedding_override(self: nn.Module, input: Tensor) -> Tensor:
     """The shape of an Embedding's result."""
-    return treadle.empty(*input.shape, self.weight.shape[-1], device="meta")
+    return _C.empty(*input.shape, self.weight.shape[-1], device="meta")
 
 
-def nn_layernorm_override(self: nn.Module, input: treadle.Tensor) -> treadle.Tensor:
+def nn_layernorm_override(self: nn.Module, input: Tensor) -> Tensor:
     """The shape of a LayerNorm's result: that of the input."""
     return input
 
 
-def torch_relu_override(x: treadle.Tensor) -> treadle.Tensor:
+def torch_relu_override(x: Tensor) -> Tensor:
     """The shape of relu: that of the input."""
     return x
 
 
-def torch_nn_relu_override(self: nn.Module, x: treadle.Tensor) -> treadle.Tensor:
+def torch_nn_relu_override(self: nn.Module, x: Tensor) -> Tensor:
     """The shape of a ReLU's result: that of the input."""
     return x
 
 
-def functional_relu_override(x: treadle.Tensor, inplace: bool = False) -> treadle.Tensor:
+def functional_relu_override(x: Tensor, inplace: bool = False) -> Tensor:
     """The shape of relu: that of the input. AssertionError where it is written in place."""
     if inplace:
         raise AssertionError("relu: expected inplace=False, got True: it writes a traced value")
     return x
 
 
-def torch_where_override(
-    condition: treadle.Tensor, x: treadle.Tensor, y: treadle.Tensor
-) -> treadle.Tensor:
+def torch_where_override(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """The shape of where: that of its arguments after broadcasting."""
     return condition.to("meta") + x.to("meta") + y.to("meta")
 
 
-def torch_abs_override(
-    input: treadle.Tensor, *, out: Optional[treadle.Tensor] = None
-) -> treadle.Tensor:
+def torch_abs_override(input: Tensor, *, out: Optional[Tensor] = None) -> Tensor:
     """The shape of abs: that of the input. AssertionError for an `out`."""
     if out is not None:
         raise AssertionError("abs: expected no out, got one: it writes a traced value")
@@ -72,11 +68,11 @@ def torch_abs_override(
 manual_meta_overrides: Dict[Any, Callable[..., Any]] = {
     nn.Embedding: embedding_override,
     nn.LayerNorm: nn_layernorm_override,
-    treadle.relu: torch_relu_override,
+    _C.relu: torch_relu_override,
     nn.functional.relu: functional_relu_override,
     nn.ReLU: torch_nn_relu_override,
-    treadle.where: torch_where_override,
-    treadle.abs: torch_abs_override,
+    _C.where: torch_where_override,
+    _C.abs: torch_abs_override,
 }
 
 
@@ -107,9 +103,9 @@ class MetaProxy(Proxy):
         """Set the example."""
         self.__dict__["_tensor_meta"] = tensor_meta
 
-    def _known(self) -> Optional[treadle.Tensor]:
+    def _known(self) -> Optional[Tensor]:
         found = self.__dict__.get("_tensor_meta")
-        return found if isinstance(found, treadle.Tensor) else None
+        return found if isinstance(found, Tensor) else None
 
     def size(self, dim: Optional[int] = None) -> Any:
         """The sizes, or one of them."""
@@ -182,7 +178,7 @@ def proxys_to_metas(v: Any) -> Any:
 
 
 def _without_memory(value: Any) -> Any:
-    is_tensor = isinstance(value, treadle.Tensor)
+    is_tensor = isinstance(value, Tensor)
     return value.detach().to("meta") if is_tensor else value
 
 
@@ -240,6 +236,8 @@ class MetaTracer(Tracer):
         return made
 
     def _example(self, kind: str, target: Any, args: Any, kwargs: Any) -> Any:
+        from treadle import func
+
         if kind == "call_method":
             return getattr(args[0], target)(*args[1:], **kwargs)
         if kind == "get_attr":
@@ -254,7 +252,7 @@ class MetaTracer(Tracer):
                 return rule(layer, *args, **kwargs)
             state = {**dict(layer.named_parameters()), **dict(layer.named_buffers())}
             metas = {path: _without_memory(value) for path, value in state.items()}
-            return treadle.func.functional_call(layer, metas, args, kwargs)
+            return func.functional_call(layer, metas, args, kwargs)
         if target in self._constructors and "device" in kwargs:
             kwargs = {**kwargs, "device": "meta"}
         return manual_meta_overrides.get(target, target)(*args, **kwargs)
@@ -267,15 +265,16 @@ class MetaTracer(Tracer):
     ) -> Graph:
         """The graph of a module or function, with examples of its arguments by name."""
         self.meta_args = dict(meta_args or {})
-        originals = {name: getattr(treadle, name) for name in self._TORCH_METHODS_TO_PATCH}
+        package = _names.package()
+        originals = {name: getattr(package, name) for name in self._TORCH_METHODS_TO_PATCH}
         self._constructors = set(originals.values())
         try:
             for name, function in originals.items():
-                setattr(treadle, name, gen_constructor_wrapper(function)[0])
+                setattr(package, name, gen_constructor_wrapper(function)[0])
             return super().trace(root, concrete_args)
         finally:
             for name, function in originals.items():
-                setattr(treadle, name, function)
+                setattr(package, name, function)
 
 
 def symbolic_trace(

@@ -13,8 +13,9 @@ from __future__ import annotations
 import operator
 from typing import Any, Callable, Dict
 
-import treadle
 import treadle.fx as fx
+from treadle import _C
+from treadle._C import Tensor
 from treadle.fx.experimental.schema_type_annotation import AnnotateTypesWithSchema
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.interpreter import Transformer
@@ -62,23 +63,23 @@ class NormalizeArgs(Transformer):
 
 def _type_of(value: Any) -> Any:
     if isinstance(value, Node):
-        return value.type or treadle.Tensor
+        return value.type or Tensor
     return create_type_hint(value) if isinstance(value, (list, tuple)) else type(value)
 
 
 _OPERATORS: Dict[Callable[..., Any], Callable[..., Any]] = {
-    operator.add: treadle.add,
-    operator.sub: treadle.sub,
-    operator.mul: treadle.mul,
-    operator.truediv: treadle.div,
-    operator.floordiv: treadle.floor_divide,
-    operator.mod: treadle.remainder,
-    operator.eq: treadle.eq,
-    operator.ne: treadle.ne,
-    operator.lt: treadle.lt,
-    operator.le: treadle.le,
-    operator.gt: treadle.gt,
-    operator.ge: treadle.ge,
+    operator.add: _C.add,
+    operator.sub: _C.sub,
+    operator.mul: _C.mul,
+    operator.truediv: _C.div,
+    operator.floordiv: _C.floor_divide,
+    operator.mod: _C.remainder,
+    operator.eq: _C.eq,
+    operator.ne: _C.ne,
+    operator.lt: _C.lt,
+    operator.le: _C.le,
+    operator.gt: _C.gt,
+    operator.ge: _C.ge,
 }
 
 

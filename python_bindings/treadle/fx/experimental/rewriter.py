@@ -17,8 +17,8 @@ import textwrap
 from types import FunctionType
 from typing import Any, Dict, List, Optional
 
-import treadle
 from treadle import _names
+from treadle.functional import _assert
 from treadle.fx._symbolic_trace import Tracer
 from treadle.fx.graph import Graph
 
@@ -52,7 +52,7 @@ class AST_Rewriter(ast.NodeTransformer):
         names: Dict[str, Any] = {}
         exec(  # noqa: S102  the text of a function of the running program
             compile(tree, inspect.getsourcefile(fn) or "<rewritten>", "exec"),
-            {**fn.__globals__, **inspect.getclosurevars(fn).nonlocals, _ASSERT: treadle._assert},
+            {**fn.__globals__, **inspect.getclosurevars(fn).nonlocals, _ASSERT: _assert},
             names,
         )
         made = names[definition.name]
@@ -76,7 +76,9 @@ class RewritingTracer(Tracer):
 
 
 def _rewritten(root: Any) -> Any:
-    if not isinstance(root, treadle.nn.Module):
+    from treadle import nn
+
+    if not isinstance(root, nn.Module):
         return AST_Rewriter().rewrite(root)
     made = copy.copy(root)
     made._modules = {

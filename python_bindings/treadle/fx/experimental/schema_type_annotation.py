@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Optional
 
-import treadle
+from treadle._C import Tensor
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.interpreter import Transformer
 
@@ -51,14 +51,16 @@ class AnnotateTypesWithSchema(Transformer):
         """The value, with its type."""
         proxy = super().get_attr(target, args, kwargs)
         value = self.fetch_attr(target)
-        is_tensor = isinstance(value, treadle.Tensor)
-        kind = treadle.Tensor if is_tensor else type(value)
+        is_tensor = isinstance(value, Tensor)
+        kind = Tensor if is_tensor else type(value)
         return self._typed(proxy, kind if self.annotate_get_attrs else None)
 
 
 def _is_of_layers(value: Any) -> bool:
+    from treadle import nn
+
     module = str(getattr(value, "__module__", None)).partition(".")[2]
-    in_functions = getattr(treadle.nn.functional, getattr(value, "__name__", ""), None) is value
+    in_functions = getattr(nn.functional, getattr(value, "__name__", ""), None) is value
     return in_functions or module == "nn" or module.startswith("nn.")
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-import treadle
 from treadle import _names
+from treadle._C import Tensor
 
 __getattr__ = _names.attributes_of(__name__)
 
@@ -27,7 +27,7 @@ CURRENT_NODE_KEY = "current_node"
 SYMPY_INTERP: Dict[str, Any] = {
     "cast_symbool_to_symint_guardless": int,
     "math": math,
-    "torch": treadle,
+    "torch": _names.package(),
 }
 
 
@@ -166,9 +166,9 @@ def has_free_unbacked_symbols(x: Any) -> bool:
     return False
 
 
-def has_symbolic_sizes_strides(elem: treadle.Tensor) -> bool:
+def has_symbolic_sizes_strides(elem: Tensor) -> bool:
     """Whether a tensor has symbols among its sizes and strides: none has."""
-    _checked("has_symbolic_sizes_strides", elem, treadle.Tensor)
+    _checked("has_symbolic_sizes_strides", elem, Tensor)
     return False
 
 
@@ -219,8 +219,8 @@ def create_contiguous(shape: Sequence[int]) -> List[int]:
 
 def check_consistent(new: Any, old: Any) -> None:
     """RuntimeError for two tensors of other shapes, and for two other numbers."""
-    if isinstance(new, treadle.Tensor):
-        new, old = tuple(new.shape), tuple(_checked("check_consistent", old, treadle.Tensor).shape)
+    if isinstance(new, Tensor):
+        new, old = tuple(new.shape), tuple(_checked("check_consistent", old, Tensor).shape)
     elif isinstance(new, bool) or not isinstance(new, (int, float)):
         return
     if new != old:
@@ -252,9 +252,9 @@ def is_accessor_node(node: Any) -> bool:
     given = node.args[0] if node.args else None
     meta = getattr(given, "meta", {})
     if node.op == "call_method":
-        known = isinstance(meta.get("example_value"), treadle.Tensor)
+        known = isinstance(meta.get("example_value"), Tensor)
         return known and node.target in ("size", "stride", "storage_offset", "item")
-    if node.op == "call_function" and isinstance(meta.get("val"), treadle.Tensor):
+    if node.op == "call_function" and isinstance(meta.get("val"), Tensor):
         name = getattr(getattr(node.target, "_schema", None), "name", "")
         return str(name).partition("::")[2] in _ACCESSORS
     return False

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import treadle
+from treadle._C import Tensor
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.interpreter import Interpreter
 from treadle.fx.node import Node
@@ -21,7 +21,7 @@ from treadle.utils._pytree import tree_map
 
 def _without_memory(value: Any) -> Any:
     def one(leaf: Any) -> Any:
-        return leaf.detach().to("meta") if isinstance(leaf, treadle.Tensor) else leaf
+        return leaf.detach().to("meta") if isinstance(leaf, Tensor) else leaf
 
     return tree_map(one, value)
 
@@ -49,9 +49,11 @@ class FakeTensorProp(Interpreter):
 
     def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
         """The result of a layer, whose parameters are taken without their memory."""
+        from treadle import func
+
         layer = self.fetch_attr(target)
         state = {**dict(layer.named_parameters()), **dict(layer.named_buffers())}
-        return treadle.func.functional_call(layer, _without_memory(state), args, kwargs)
+        return func.functional_call(layer, _without_memory(state), args, kwargs)
 
     def propagate(self, *args: Any) -> Any:
         """Run the graph on these arguments, of which only shapes and dtypes count."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, NamedTuple, Optional, Union
 
-import treadle
+from treadle._C import Tensor
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.node import Node, map_arg
 from treadle.fx.passes.shape_prop import ShapeProp, TensorMetadata
@@ -25,7 +25,9 @@ def replace_target_nodes_with(
     fx_module: GraphModule, old_op: str, old_target: Target, new_op: str, new_target: Target
 ) -> None:
     """Have all nodes of one op and target do another op with another target."""
-    made = treadle.fx.Graph()
+    from treadle import fx
+
+    made = fx.Graph()
     values: dict = {}
     for node in fx_module.graph.nodes:
         if node.op == old_op and node.target == old_target:
@@ -60,9 +62,7 @@ def get_size_of_node(fx_module: GraphModule, node: Node) -> size_bytes:
     return size_bytes(output, kept + output)
 
 
-def get_size_of_all_nodes(
-    fx_module: GraphModule, args: Optional[List[treadle.Tensor]] = None
-) -> None:
+def get_size_of_all_nodes(fx_module: GraphModule, args: Optional[List[Tensor]] = None) -> None:
     """Give each node its size as `node.size_bytes`. ShapeProp is run on `args`, if there are."""
     if args is not None:
         ShapeProp(fx_module).propagate(*args)

@@ -14,15 +14,14 @@ from __future__ import annotations
 import abc
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple
 
-import treadle
-from treadle import nn
+from treadle import _C, nn
 from treadle.fx.node import Node
 from treadle.fx.passes.shape_prop import TensorMetadata
 from treadle.fx.passes.tools_common import CALLABLE_NODE_OPS, get_node_target
 
 TargetTypeName = str
 SupportedArgumentDTypes = Optional[
-    Tuple[Sequence[Sequence[treadle.dtype]], Dict[str, Sequence[treadle.dtype]]]
+    Tuple[Sequence[Sequence[_C.dtype]], Dict[str, Sequence[_C.dtype]]]
 ]
 SupportDict = Mapping[TargetTypeName, SupportedArgumentDTypes]
 IsNodeSupported = Callable[[Mapping[str, nn.Module], Node], bool]
@@ -102,7 +101,7 @@ class OpSupports:
     """Predicates that others are made of."""
 
     @classmethod
-    def decline_if_input_dtype(cls, dtype: treadle.dtype) -> OperatorSupportBase:
+    def decline_if_input_dtype(cls, dtype: _C.dtype) -> OperatorSupportBase:
         """False for a node with an argument of a dtype."""
         return create_op_support(
             lambda _, node: all(_dtype_of(value) != dtype for value in node.all_input_nodes)

@@ -12,7 +12,9 @@ from __future__ import annotations
 import operator
 from typing import Any, Dict, List, Optional, Set
 
-import treadle
+from treadle import _names
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.interpreter import Interpreter
 from treadle.fx.node import Node
@@ -52,15 +54,15 @@ def _method_of(node: Node) -> Optional[str]:
     if node.target in _OF_OPERATORS:
         return _OF_OPERATORS[node.target]
     name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
-    if node.op == "call_function" and getattr(treadle, name, None) is not node.target:
+    if node.op == "call_function" and getattr(_names.package(), name, None) is not node.target:
         return None
     is_one = name not in _OTHERWISE and not name.endswith("_")
-    return f"{name}_" if is_one and hasattr(treadle.Tensor, f"{name}_") else None
+    return f"{name}_" if is_one and hasattr(Tensor, f"{name}_") else None
 
 
 def _memory(value: Any) -> Set[int]:
     """The addresses of the storages of the tensors in a value."""
-    if isinstance(value, treadle.Tensor):
+    if isinstance(value, Tensor):
         return {value.untyped_storage().data_ptr()}
     if isinstance(value, (tuple, list)):
         return set().union(*map(_memory, value))
@@ -94,7 +96,7 @@ class _Sharing:
 
 
 def _is_same_form(given: Any, result: Any) -> bool:
-    if not (isinstance(given, treadle.Tensor) and isinstance(result, treadle.Tensor)):
+    if not (isinstance(given, Tensor) and isinstance(result, Tensor)):
         return False
     spread = all(stride or size < 2 for size, stride in zip(given.shape, given.stride()))
     same = (given.shape, given.dtype, given.device) == (result.shape, result.dtype, result.device)
@@ -106,7 +108,7 @@ def reinplace(gm: GraphModule, *sample_args: Any) -> GraphModule:
     where that is a result of the graph which nothing reads later, and return the module. Inputs
     and parameters are never written."""
     run = _Values(gm)
-    with treadle.no_grad():
+    with no_grad():
         run.run(*sample_args)
     nodes = list(gm.graph.nodes)
     sharing = _Sharing(nodes, run.found)

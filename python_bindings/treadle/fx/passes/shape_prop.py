@@ -13,7 +13,8 @@ from __future__ import annotations
 import traceback
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-import treadle
+from treadle import _C
+from treadle._C import Tensor
 from treadle.fx.interpreter import Interpreter
 from treadle.fx.node import Node, map_aggregate
 
@@ -21,26 +22,24 @@ from treadle.fx.node import Node, map_aggregate
 class TensorMetadata(NamedTuple):
     """What there is to know of a tensor but its values."""
 
-    shape: treadle.Size
-    dtype: treadle.dtype
+    shape: _C.Size
+    dtype: _C.dtype
     requires_grad: bool
     stride: Tuple[int, ...]
-    memory_format: Optional[treadle.memory_format]
+    memory_format: Optional[_C.memory_format]
     is_quantized: bool
     qparams: Dict[str, Any]
 
 
 # Each with the number of dimensions it has a meaning for; 0 is any.
 _FORMATS = (
-    (treadle.contiguous_format, 0),
-    (treadle.channels_last, 4),
-    (treadle.channels_last_3d, 5),
+    (_C.contiguous_format, 0),
+    (_C.channels_last, 4),
+    (_C.channels_last_3d, 5),
 )
 
 
-def _extract_tensor_metadata(
-    result: treadle.Tensor, include_contiguity: bool = True
-) -> TensorMetadata:
+def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) -> TensorMetadata:
     memory_format = None
     if include_contiguity:
         for option, dimensions in _FORMATS:
@@ -70,7 +69,7 @@ class ShapeProp(Interpreter):
 
         def extract(value: Any) -> Any:
             nonlocal found
-            if isinstance(value, treadle.Tensor):
+            if isinstance(value, Tensor):
                 found = True
                 return _extract_tensor_metadata(value)
             return value

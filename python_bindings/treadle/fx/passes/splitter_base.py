@@ -14,8 +14,8 @@ import copy
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
-import treadle
 from treadle import nn
+from treadle.autograd.grad_mode import no_grad
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.node import Node
 from treadle.fx.passes.operator_support import OperatorSupportBase
@@ -190,7 +190,7 @@ def generate_inputs_for_submodules(
 
     handles = [module.register_forward_pre_hook(keep) for module in names]
     try:
-        with treadle.no_grad():
+        with no_grad():
             model(*inputs)
     finally:
         for handle in handles:

@@ -9,13 +9,13 @@ import heapq
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Set, Tuple, Union
 
-import treadle
 from treadle import nn
+from treadle._C import Tensor
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.node import Node, _get_qualified_name
 
-Tensors = Union[Tuple[treadle.Tensor], List[treadle.Tensor]]
-TensorOrTensors = Union[treadle.Tensor, Tensors]
+Tensors = Union[Tuple[Tensor], List[Tensor]]
+TensorOrTensors = Union[Tensor, Tensors]
 NodeList = List[Node]
 NodeSet = Set[Node]
 Names = List[str]
@@ -61,7 +61,7 @@ def legalize_graph(gm: GraphModule) -> GraphModule:
 def is_node_output_tensor(node: Node) -> bool:
     """Whether ShapeProp found that the value of a node is a tensor."""
     kind = node.meta.get("type", None)
-    return kind is not None and issubclass(kind, treadle.Tensor)
+    return kind is not None and issubclass(kind, Tensor)
 
 
 def stable_topological_sort(gm: GraphModule) -> GraphModule:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Tuple
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 from treadle.masked import _operations
 
 # Functions whose result at a place depends on the arguments at that place alone.
@@ -44,7 +44,7 @@ def _check(data: Any, mask: Any) -> None:
             raise TypeError(
                 f"masked_tensor: expected {name} to be a tensor, got {type(tensor).__name__}"
             )
-    if mask.dtype != treadle.bool:
+    if mask.dtype != _C.bool:
         raise TypeError(f"masked_tensor: expected a mask of bools, got {mask.dtype}")
     if data.shape != mask.shape:
         raise ValueError(
@@ -78,7 +78,7 @@ class MaskedTensor(Tensor):
 
     def to_tensor(self, value: Any) -> Tensor:
         """A tensor with `value` where nothing counts."""
-        return treadle.where(self._mask, self.get_data(), value)
+        return _C.where(self._mask, self.get_data(), value)
 
     def __repr__(self) -> str:
         data, mask = self.get_data().detach(), self._mask
@@ -144,7 +144,7 @@ def _with_mask(data: Tensor, mask: Tensor) -> MaskedTensor:
 def _elementwise(func: Callable, args: Tuple, kwargs: Dict) -> Any:
     masks = [a._mask for a in args if isinstance(a, MaskedTensor)]
     for other in masks[1:]:
-        if not treadle.equal(masks[0], other):
+        if not _C.equal(masks[0], other):
             raise ValueError("MaskedTensor: expected tensors of one mask, got two that differ")
     given = {key: _data(value) for key, value in kwargs.items()}
     result = func(*map(_data, args), **given)
@@ -176,11 +176,11 @@ def _reduced(name: str, args: Tuple, kwargs: Dict) -> MaskedTensor:
 
 def _chosen(condition: Tensor, first: Any, second: Any) -> MaskedTensor:
     masks = [
-        part._mask if isinstance(part, MaskedTensor) else treadle.ones_like(condition)
+        part._mask if isinstance(part, MaskedTensor) else _C.ones_like(condition)
         for part in (first, second)
     ]
-    data = treadle.where(condition, _data(first), _data(second))
-    return _with_mask(data, treadle.where(condition, *masks))
+    data = _C.where(condition, _data(first), _data(second))
+    return _with_mask(data, _C.where(condition, *masks))
 
 
 def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> MaskedTensor:

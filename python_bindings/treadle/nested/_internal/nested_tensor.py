@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-from treadle import Tensor, _names
+from treadle import _names
+from treadle._C import Tensor
 from treadle.nested._make import nested_tensor_from_jagged
 from treadle.nested._tensor import NestedTensor, joined
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
-import treadle
 from treadle import _C
 from treadle.nn.attention._lanes import evaluate, places
 
@@ -22,7 +21,7 @@ _TENSORS = (
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
     """The mask that lets everything through."""
-    return batch.new_ones((), dtype=treadle.bool, device=batch.device)
+    return batch.new_ones((), dtype=_C.bool, device=batch.device)
 
 
 def _sliced_mask_mod_error(
@@ -39,19 +38,19 @@ def _sliced_mask_mod_error(
 
 def _dense_to_ordered(dense_mask: Tensor) -> Tuple[Tensor, Tensor]:
     """How many blocks each row has, and their columns, followed by the columns without one."""
-    dense = dense_mask.to(treadle.int32)
-    order = treadle.argsort(dense, dim=-1, descending=True, stable=True)
-    return dense.sum(-1, dtype=treadle.int32), order.to(treadle.int32).contiguous()
+    dense = dense_mask.to(_C.int32)
+    order = _C.argsort(dense, dim=-1, descending=True, stable=True)
+    return dense.sum(-1, dtype=_C.int32), order.to(_C.int32).contiguous()
 
 
 def _ordered_to_dense(num_blocks_in_row: Tensor, col_indices: Tensor, num_cols: int) -> Tensor:
     """The matrix of blocks, int32, with 1 where there is one."""
-    there = treadle.arange(col_indices.shape[-1], device=col_indices.device)
-    used = (there < num_blocks_in_row.unsqueeze(-1)).to(treadle.int32)
+    there = _C.arange(col_indices.shape[-1], device=col_indices.device)
+    used = (there < num_blocks_in_row.unsqueeze(-1)).to(_C.int32)
     shape = (*col_indices.shape[:-1], num_cols + 1)
     # What is not used goes to a column of its own, which is cut off.
-    columns = treadle.where(used.bool(), col_indices.long(), num_cols)
-    zeros = treadle.zeros(shape, dtype=treadle.int32, device=col_indices.device)
+    columns = _C.where(used.bool(), col_indices.long(), num_cols)
+    zeros = _C.zeros(shape, dtype=_C.int32, device=col_indices.device)
     return zeros.scatter(-1, columns, used)[..., :num_cols].contiguous()
 
 
@@ -67,17 +66,19 @@ def _convert_mask_to_block_mask(
 ) -> Tuple[Tensor, Optional[Tensor]]:
     """The blocks that a mask (B, H, L, S) lets through in part, and those it does whole; without
     `separate_full_blocks`, all together and None. int8 of shape (B, H, blocks, blocks)."""
+    from treadle import nn
+
     batch, heads, q_len, kv_len = mask.shape
     rows, columns = _blocks_along(q_len, Q_BLOCK_SIZE), _blocks_along(kv_len, KV_BLOCK_SIZE)
     # What lies behind the end is not let through, nor does it make a block partial.
     extra = (0, columns * KV_BLOCK_SIZE - kv_len, 0, rows * Q_BLOCK_SIZE - q_len)
-    padded = treadle.nn.functional.pad(mask.to(treadle.bool), extra, value=False)
+    padded = nn.functional.pad(mask.to(_C.bool), extra, value=False)
     cut = padded.reshape(batch, heads, rows, Q_BLOCK_SIZE, columns, KV_BLOCK_SIZE)
-    count = cut.sum(dim=(3, 5), dtype=treadle.int64)
+    count = cut.sum(dim=(3, 5), dtype=_C.int64)
     if not separate_full_blocks:
-        return (count > 0).to(treadle.int8), None
+        return (count > 0).to(_C.int8), None
     full = count == Q_BLOCK_SIZE * KV_BLOCK_SIZE
-    return ((count > 0) & ~full).to(treadle.int8), full.to(treadle.int8)
+    return ((count > 0) & ~full).to(_C.int8), full.to(_C.int8)
 
 
 def _convert_block_mask_to_mask(
@@ -223,7 +224,7 @@ class BlockMask:
         def spread(blocks: Tensor) -> Tensor:
             return _convert_block_mask_to_mask(blocks, **whole)[..., :q_len, :kv_len].bool()
 
-        visible = evaluate(self.mask_mod, numbers).to(treadle.bool)
+        visible = evaluate(self.mask_mod, numbers).to(_C.bool)
         partial = self._dense(self.kv_num_blocks, self.kv_indices)
         assert partial is not None
         visible = visible & spread(partial)
@@ -264,7 +265,7 @@ class BlockMask:
         number = self.kv_num_blocks
         q_len = self.seq_lengths[0]
         if len(keep) == number.dim():
-            rows = treadle.arange(number.shape[-1])[keep[-1]].reshape(-1).tolist()
+            rows = _C.arange(number.shape[-1])[keep[-1]].reshape(-1).tolist()
             size = self.BLOCK_SIZE[0]
             q_len = sum(min(size, q_len - row * size) for row in rows)
         return BlockMask.from_kv_blocks(
@@ -280,6 +281,8 @@ class BlockMask:
 
     def _adjust(self, new_q_len: int, new_kv_len: int) -> "BlockMask":
         """The mask for other lengths: cut off, or with nothing let through beyond the old ones."""
+        from treadle import nn
+
         rows = _blocks_along(new_q_len, self.BLOCK_SIZE[0])
         columns = _blocks_along(new_kv_len, self.BLOCK_SIZE[1])
 
@@ -288,7 +291,7 @@ class BlockMask:
             if dense is None:
                 return None, None
             extra = (0, columns - dense.shape[-1], 0, rows - dense.shape[-2])
-            return _dense_to_ordered(treadle.nn.functional.pad(dense, extra))
+            return _dense_to_ordered(nn.functional.pad(dense, extra))
 
         return BlockMask.from_kv_blocks(
             *changed(self.kv_num_blocks, self.kv_indices),
@@ -397,6 +400,6 @@ def create_block_mask(
     if min(size) < 1:
         raise ValueError(f"create_block_mask: expected BLOCK_SIZE > 0, got {BLOCK_SIZE}")
     numbers = places(B or 1, H or 1, Q_LEN, KV_LEN, device=device)
-    mask = evaluate(mask_mod, numbers).to(treadle.bool)
+    mask = evaluate(mask_mod, numbers).to(_C.bool)
     blocks = _convert_mask_to_block_mask(mask, *size, separate_full_blocks)
     return _create_sparse_block_from_block_mask(blocks, mask_mod, (Q_LEN, KV_LEN), *size)

@@ -14,8 +14,8 @@ from __future__ import annotations
 import itertools
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-import treadle
 from treadle import _C
+from treadle._functions.variadic import broadcast_shapes
 
 Tensor = _C.Tensor
 
@@ -90,7 +90,7 @@ def _property(name: str, lanes: "_Lanes") -> Any:
     if name in ("dtype", "device", "is_cuda"):
         return getattr(values, name)
     if name == "shape":
-        return treadle.Size(())
+        return _C.Size(())
     raise _NotInOneStep(name)
 
 
@@ -119,7 +119,7 @@ def _look_up(table: Any, index: Any) -> Any:
         number = isinstance(one, int) and not isinstance(one, bool)
         if isinstance(one, _Lanes):
             values = one.as_subclass(Tensor)
-            number = not values.dtype.is_floating_point and values.dtype != treadle.bool
+            number = not values.dtype.is_floating_point and values.dtype != _C.bool
         if not number or place >= table.dim():
             raise _NotInOneStep("an index that is not a number")
     if len(indices) < table.dim():
@@ -130,16 +130,14 @@ def _look_up(table: Any, index: Any) -> Any:
 def places(*sizes: int, device: Any = None) -> List[Tensor]:
     """The numbers of all places along each dimension, in a form that broadcasts."""
     return [
-        treadle.arange(size, device=device).reshape(
-            [size if i == dim else 1 for i in range(len(sizes))]
-        )
+        _C.arange(size, device=device).reshape([size if i == dim else 1 for i in range(len(sizes))])
         for dim, size in enumerate(sizes)
     ]
 
 
 def evaluate(function: Callable[..., Any], arguments: Sequence[Tensor]) -> Tensor:
     """function(*numbers) for the numbers at each place of the arguments, which broadcast."""
-    shape = treadle.broadcast_shapes(*(a.shape for a in arguments))
+    shape = broadcast_shapes(*(a.shape for a in arguments))
     try:
         result = function(*(a.as_subclass(_Lanes) for a in arguments))
     except _NotInOneStep:
@@ -147,7 +145,7 @@ def evaluate(function: Callable[..., Any], arguments: Sequence[Tensor]) -> Tenso
     if isinstance(result, _Lanes):
         return result.as_subclass(Tensor).expand(shape)
     if isinstance(result, (bool, int, float)) or isinstance(result, Tensor) and result.dim() == 0:
-        return treadle.as_tensor(result, device=arguments[0].device).expand(shape)
+        return _C.as_tensor(result, device=arguments[0].device).expand(shape)
     return _one_by_one(function, arguments, shape)
 
 
@@ -157,9 +155,9 @@ def _one_by_one(
     whole = [a.expand(shape) for a in arguments]
     device = arguments[0].device
     results = [
-        treadle.as_tensor(function(*(a[place] for a in whole)), device=device)
+        _C.as_tensor(function(*(a[place] for a in whole)), device=device)
         for place in itertools.product(*map(range, shape))
     ]
     if not results:
-        return treadle.empty(tuple(shape), device=device)
-    return treadle.stack(results).reshape(tuple(shape))
+        return _C.empty(tuple(shape), device=device)
+    return _C.stack(results).reshape(tuple(shape))

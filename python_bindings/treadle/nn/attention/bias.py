@@ -14,8 +14,8 @@ import enum
 import warnings
 from typing import Any, Callable, Optional, Sequence
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 
@@ -38,7 +38,7 @@ class CausalBias(Tensor):
                 f"CausalBias: expected variant to be a CausalVariant, got {type(variant).__name__}"
             )
         shift = seq_len_kv - seq_len_q if variant == CausalVariant.LOWER_RIGHT else 0
-        everything = treadle.ones(seq_len_q, seq_len_kv, dtype=treadle.bool)
+        everything = _C.ones(seq_len_q, seq_len_kv, dtype=_C.bool)
         return everything.tril(diagonal=shift).as_subclass(cls)
 
     def __init__(self, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> None:
@@ -59,7 +59,7 @@ class CausalBias(Tensor):
     def __torch_function__(
         cls, func: Callable, types: Sequence[type], args: tuple = (), kwargs: Optional[dict] = None
     ) -> Any:
-        with treadle._C.DisableTorchFunctionSubclass():
+        with _C.DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
 
     def __repr__(self) -> str:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, NamedTuple, Optional, Tuple, Union
 
-import treadle
 from treadle import _C
 from treadle.nn.attention._block_mask import (  # noqa: F401
     _DEFAULT_SPARSE_BLOCK_SIZE,
@@ -78,7 +77,7 @@ def _combined(what: str, mask_mods: Tuple[Any, ...], combine: Callable, start: b
         )
 
     def mask(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
-        result = b.new_full((), start, dtype=treadle.bool) if not mask_mods else None
+        result = b.new_full((), start, dtype=_C.bool) if not mask_mods else None
         for mod in mask_mods:
             one = mod(b, h, q_idx, kv_idx)
             result = one if result is None else combine(result, one)
@@ -112,9 +111,9 @@ def create_mask(
     """
     numbers = places(B or 1, H or 1, Q_LEN, KV_LEN, device=device)
     if _takes_score(mod_fn):
-        score = treadle.zeros(B or 1, H or 1, Q_LEN, KV_LEN, device=device)
-        return ~treadle.isneginf(evaluate(mod_fn, [score, *numbers]))
-    return evaluate(mod_fn, numbers).to(treadle.bool).contiguous()
+        score = _C.zeros(B or 1, H or 1, Q_LEN, KV_LEN, device=device)
+        return ~_C.isneginf(evaluate(mod_fn, [score, *numbers]))
+    return evaluate(mod_fn, numbers).to(_C.bool).contiguous()
 
 
 def _takes_score(mod_fn: Callable) -> bool:
@@ -193,7 +192,7 @@ def flex_attention(
     not fit; RuntimeError for a mask of other lengths.
     """
     _check(query, key, value, enable_gqa)
-    working = treadle.float64 if query.dtype == treadle.float64 else treadle.float32
+    working = _C.float64 if query.dtype == _C.float64 else _C.float32
     if query.shape[1] != key.shape[1]:
         repeats = query.shape[1] // key.shape[1]
         key, value = (x.repeat_interleave(repeats, dim=1) for x in (key, value))
@@ -204,10 +203,10 @@ def flex_attention(
         scores = evaluate(score_mod, [scores, *numbers]).to(working)
     if block_mask is not None:
         mask = block_mask._visible(query.shape[-2], key.shape[-2], numbers)
-        scores = treadle.where(mask, scores, -math.inf)
-    seen = treadle.isneginf(scores).logical_not().any(-1)
-    weights = treadle.where(seen.unsqueeze(-1), scores, 0).softmax(-1)
-    weights = treadle.where(seen.unsqueeze(-1), weights, 0)
+        scores = _C.where(mask, scores, -math.inf)
+    seen = _C.isneginf(scores).logical_not().any(-1)
+    weights = _C.where(seen.unsqueeze(-1), scores, 0).softmax(-1)
+    weights = _C.where(seen.unsqueeze(-1), weights, 0)
     output = (weights @ value.to(working)).to(query.dtype)
     if return_aux is not None:
         return output, AuxOutput(

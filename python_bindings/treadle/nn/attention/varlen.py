@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from typing import Any, List, NamedTuple, Optional, Tuple, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 __all__ = ["AuxRequest", "varlen_attn", "varlen_attn_out"]
 
@@ -84,10 +84,10 @@ def varlen_attn(
         output, sum_ = _one(query[begin:end], k, v, scale, window_size)
         outputs.append(output)
         sums.append(sum_)
-    result = treadle.cat(outputs).to(query.dtype) if outputs else treadle.zeros_like(query)
+    result = _C.cat(outputs).to(query.dtype) if outputs else _C.zeros_like(query)
     if return_aux is None or not return_aux.lse:
         return result
-    return result, treadle.cat(sums, dim=1)
+    return result, _C.cat(sums, dim=1)
 
 
 def _one(
@@ -109,10 +109,10 @@ def _spread(t: Tensor, shared: int) -> Tensor:
     return t if shared == 1 else t.repeat_interleave(shared, dim=1)
 
 
-def _hidden(queries: int, keys: int, window: Tuple[int, int], device: treadle.device) -> Tensor:
-    place = treadle.arange(queries, device=device).unsqueeze(1) + (keys - queries)
-    other = treadle.arange(keys, device=device)
-    hidden = treadle.zeros((queries, keys), dtype=treadle.bool, device=device)
+def _hidden(queries: int, keys: int, window: Tuple[int, int], device: _C.device) -> Tensor:
+    place = _C.arange(queries, device=device).unsqueeze(1) + (keys - queries)
+    other = _C.arange(keys, device=device)
+    hidden = _C.zeros((queries, keys), dtype=_C.bool, device=device)
     if window[0] >= 0:
         hidden = hidden | (other < place - window[0])
     if window[1] >= 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from typing import Optional
 
-from treadle import Tensor
+from treadle._C import Tensor
 
 _CODES = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 

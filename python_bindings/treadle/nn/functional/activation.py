@@ -7,8 +7,8 @@ from __future__ import annotations
 import warnings
 from typing import Optional
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .._operators import ops
 
@@ -61,7 +61,7 @@ def softmax(
     input: Tensor,
     dim: Optional[int] = None,
     _stacklevel: int = 3,
-    dtype: Optional[treadle.dtype] = None,
+    dtype: Optional[_C.dtype] = None,
 ) -> Tensor:
     """exp(x), scaled to sum to 1 along `dim`; computed in `dtype` if one is given."""
     dim = _softmax_dim("softmax", input, dim)
@@ -72,7 +72,7 @@ def softmin(
     input: Tensor,
     dim: Optional[int] = None,
     _stacklevel: int = 3,
-    dtype: Optional[treadle.dtype] = None,
+    dtype: Optional[_C.dtype] = None,
 ) -> Tensor:
     """softmax of -x."""
     return softmax(-input, _softmax_dim("softmin", input, dim), _stacklevel, dtype)
@@ -82,7 +82,7 @@ def log_softmax(
     input: Tensor,
     dim: Optional[int] = None,
     _stacklevel: int = 3,
-    dtype: Optional[treadle.dtype] = None,
+    dtype: Optional[_C.dtype] = None,
 ) -> Tensor:
     """log(softmax(x)), computed so that it neither overflows nor loses small probabilities."""
     dim = _softmax_dim("log_softmax", input, dim)

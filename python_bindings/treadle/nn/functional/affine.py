@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Optional
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 from .._operators import ops
 
@@ -48,11 +49,11 @@ def embedding(
 
 def _renormalise_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale, in place, the rows about to be used so that none has a norm above max_norm."""
-    with treadle.no_grad():
+    with no_grad():
         used = indices.reshape((-1,))
         rows = weight.index_select(0, used)
         norms = rows.abs().pow(norm_type).sum(1, keepdim=True).pow(1.0 / norm_type)
-        scale = treadle.where(norms > max_norm, max_norm / (norms + 1e-7), treadle.ones_like(norms))
+        scale = _C.where(norms > max_norm, max_norm / (norms + 1e-7), _C.ones_like(norms))
         weight[used] = rows * scale
 
 
@@ -74,7 +75,7 @@ def embedding_bag(
 ) -> Tensor:
     """The sum, mean or maximum of the rows that each bag names: each row of a 2-dim `input` is a
     bag, or `offsets` says where in a 1-dim one they begin."""
-    if weight.dtype in (treadle.int32, treadle.int64) and input.is_floating_point():
+    if weight.dtype in (_C.int32, _C.int64) and input.is_floating_point():
         input, weight = weight, input  # an old order of the arguments
     if per_sample_weights is not None and tuple(input.shape) != tuple(per_sample_weights.shape):
         raise ValueError(
@@ -88,9 +89,9 @@ def embedding_bag(
                 f"of fixed length sequences. However, found offsets of type {type(offsets)}"
             )
         rows, length = input.shape
-        offsets = treadle.arange(rows, dtype=input.dtype, device=input.device) * length
+        offsets = _C.arange(rows, dtype=input.dtype, device=input.device) * length
         if include_last_offset:
-            offsets = treadle.cat([offsets, offsets.new_full((1,), input.numel())])
+            offsets = _C.cat([offsets, offsets.new_full((1,), input.numel())])
         input = input.reshape((-1,))
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape((-1,))

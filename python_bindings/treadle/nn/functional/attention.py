@@ -8,8 +8,8 @@ import math
 import warnings
 from typing import Optional
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .._operators import ops
 from .activation import softmax
@@ -28,14 +28,14 @@ def _additive(name: str, mask: Optional[Tensor], like: Tensor) -> Optional[Tenso
         return None
     if mask.is_floating_point():
         return mask.to(like.dtype)
-    if mask.dtype != treadle.bool:
+    if mask.dtype != _C.bool:
         raise RuntimeError(
             f"only bool and floating types of {name} are supported, got {mask.dtype}"
         )
-    return treadle.zeros_like(mask, dtype=like.dtype).masked_fill(mask, -math.inf)
+    return _C.zeros_like(mask, dtype=like.dtype).masked_fill(mask, -math.inf)
 
 
-def _none_or_dtype(input: Optional[Tensor]) -> Optional[treadle.dtype]:
+def _none_or_dtype(input: Optional[Tensor]) -> Optional[_C.dtype]:
     """The dtype of a tensor that may be None. RuntimeError for another object."""
     if input is None:
         return None
@@ -47,9 +47,9 @@ def _none_or_dtype(input: Optional[Tensor]) -> Optional[treadle.dtype]:
 def _canonical_mask(
     mask: Optional[Tensor],
     mask_name: str,
-    other_type: Optional[treadle.dtype],
+    other_type: Optional[_C.dtype],
     other_name: str,
-    target_type: treadle.dtype,
+    target_type: _C.dtype,
     check_other: bool = True,
 ) -> Optional[Tensor]:
     """A mask as numbers to add to scores: one of booleans as -inf where it is True, in
@@ -57,7 +57,7 @@ def _canonical_mask(
     the mask that goes with it, is warned of. AssertionError for integers."""
     if mask is None:
         return None
-    if mask.dtype != treadle.bool and not mask.is_floating_point():
+    if mask.dtype != _C.bool and not mask.is_floating_point():
         raise AssertionError(
             f"only bool and floating types of {mask_name} are supported, got {mask.dtype}"
         )
@@ -67,9 +67,9 @@ def _canonical_mask(
             f"{other_type}; masks of two dtypes are deprecated",
             stacklevel=2,
         )
-    if mask.dtype != treadle.bool:
+    if mask.dtype != _C.bool:
         return mask
-    return treadle.zeros_like(mask, dtype=target_type).masked_fill(mask, -math.inf)
+    return _C.zeros_like(mask, dtype=target_type).masked_fill(mask, -math.inf)
 
 
 def _projections(
@@ -210,8 +210,8 @@ def multi_head_attention_forward(
     padding = _additive("key_padding_mask", key_padding_mask, q)
     more = 0  # keys added at the end, which no mask hides
     if bias_k is not None and bias_v is not None:
-        k = treadle.cat([k, bias_k.expand((1, batch, width))])
-        v = treadle.cat([v, bias_v.expand((1, batch, width))])
+        k = _C.cat([k, bias_k.expand((1, batch, width))])
+        v = _C.cat([v, bias_v.expand((1, batch, width))])
         more += 1
     q = q.reshape((length, batch, num_heads, head)).permute((1, 2, 0, 3))
     if static_k is None:
@@ -224,7 +224,7 @@ def multi_head_attention_forward(
         v = static_v.reshape((batch, num_heads, -1, head))
     if add_zero_attn:
         zeros = k.new_zeros((batch, num_heads, 1, head))
-        k, v = treadle.cat([k, zeros], 2), treadle.cat([v, zeros], 2)
+        k, v = _C.cat([k, zeros], 2), _C.cat([v, zeros], 2)
         more += 1
     source = k.shape[2]
 
@@ -232,10 +232,10 @@ def multi_head_attention_forward(
         if mask.dim() == 3:
             mask = mask.reshape((-1, num_heads, length, mask.shape[-1]))
         if more:
-            mask = treadle.cat([mask, mask.new_zeros((*mask.shape[:-1], more))], -1)
+            mask = _C.cat([mask, mask.new_zeros((*mask.shape[:-1], more))], -1)
     if padding is not None:
         if more:
-            padding = treadle.cat([padding, padding.new_zeros((batch, more))], -1)
+            padding = _C.cat([padding, padding.new_zeros((batch, more))], -1)
         if tuple(padding.shape) != (batch, source):
             raise AssertionError(
                 f"multi_head_attention_forward: expected key_padding_mask of shape "

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 from .._tuples import tuple_of
 
@@ -17,14 +18,14 @@ from .._tuples import tuple_of
 def _starts(sample: Tensor, size: int, kernel: int, count: int) -> Tensor:
     """Where `count` windows begin along a dimension, for each sample in [0, 1): the last one ends
     with the input, the others follow each other at a fractional distance."""
-    last = treadle.full((*sample.shape, 1), size - kernel, dtype=treadle.int64)
+    last = _C.full((*sample.shape, 1), size - kernel, dtype=_C.int64)
     if count == 1:
         return last
     # In the dtype of the samples, as every window depends on how the products are rounded.
-    distance = treadle.tensor((size - kernel) / (count - 1), dtype=sample.dtype)
-    places = treadle.arange(count - 1, dtype=sample.dtype)
-    at = ((places + sample.unsqueeze(-1)) * distance).to(treadle.int64)
-    return treadle.cat([at - (sample * distance).to(treadle.int64).unsqueeze(-1), last], -1)
+    distance = _C.tensor((size - kernel) / (count - 1), dtype=sample.dtype)
+    places = _C.arange(count - 1, dtype=sample.dtype)
+    at = ((places + sample.unsqueeze(-1)) * distance).to(_C.int64)
+    return _C.cat([at - (sample * distance).to(_C.int64).unsqueeze(-1), last], -1)
 
 
 def _entries(name: str, what: str, given: Any, dims: int) -> tuple:
@@ -61,7 +62,7 @@ def _pool(
             )
     shape = (*x.shape[:2], dims)
     if samples is None:
-        samples = treadle.rand(shape, dtype=x.dtype, device=x.device)
+        samples = _C.rand(shape, dtype=x.dtype, device=x.device)
     elif samples.dim() == 3 and samples.shape[0] > shape[0]:
         samples = samples[: shape[0]]  # of more images than there are
     if tuple(samples.shape) != shape or samples.dtype != x.dtype:
@@ -72,17 +73,17 @@ def _pool(
     if not math.prod((*x.shape[:2], *output)):
         # Nothing is chosen; the empty slice keeps the result in the graph.
         empty = x.flatten()[:0].reshape(*x.shape[:2], *output)
-        nowhere = treadle.empty_like(empty, dtype=treadle.int64)
+        nowhere = _C.empty_like(empty, dtype=_C.int64)
         return (empty.squeeze(0), nowhere.squeeze(0)) if single else (empty, nowhere)
     # The place of every element of every window in the input, one dimension after the other.
     batch = x.shape[:2]
-    flat = treadle.zeros((*batch, *[1] * (2 * dims)), dtype=treadle.int64)
+    flat = _C.zeros((*batch, *[1] * (2 * dims)), dtype=_C.int64)
     # The samples of images begin with the width, those of volumes with the depth.
     order = (1, 0) if dims == 2 else tuple(range(dims))
-    with treadle.no_grad():
+    with no_grad():
         for d in range(dims):
             starts = _starts(samples[..., order[d]].cpu(), sizes[d], kernel[d], output[d])
-            at = starts.unsqueeze(-1) + treadle.arange(kernel[d])
+            at = starts.unsqueeze(-1) + _C.arange(kernel[d])
             view = [*batch, *[1] * (2 * dims)]
             view[2 + d], view[2 + dims + d] = output[d], kernel[d]
             flat = flat * sizes[d] + at.reshape(view)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, List, Optional
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 from treadle.nn.functional.loss import cross_entropy
 
 
@@ -44,17 +44,17 @@ def grouped_mm(
         parts = _parts(offs, mat_a.shape[1])
         left = mat_a[:, : sum(parts)].split(parts, 1)
         right = mat_b[: sum(parts)].split(parts, 0)
-        result = treadle.stack([a @ b for a, b in zip(left, right)])
+        result = _C.stack([a @ b for a, b in zip(left, right)])
     elif mat_a.dim() == 2:
         parts = _parts(offs, mat_a.shape[0])
         rest = mat_a.shape[0] - sum(parts)
         pieces = [a @ b for a, b in zip(mat_a.split([*parts, rest], 0), mat_b)]
-        result = treadle.cat([*pieces, mat_a.new_zeros(rest, mat_b.shape[2])], 0)
+        result = _C.cat([*pieces, mat_a.new_zeros(rest, mat_b.shape[2])], 0)
     else:
         parts = _parts(offs, mat_b.shape[1])
         rest = mat_b.shape[1] - sum(parts)
         pieces = [a @ b for a, b in zip(mat_a, mat_b.split([*parts, rest], 1))]
-        result = treadle.cat([*pieces, mat_b.new_zeros(mat_a.shape[1], rest)], 1)
+        result = _C.cat([*pieces, mat_b.new_zeros(mat_a.shape[1], rest)], 1)
     if bias is not None:
         result = result + bias
     return result if out_dtype is None else result.to(out_dtype)
@@ -74,6 +74,8 @@ def linear_cross_entropy(
 ) -> Tensor:
     """cross_entropy() of a linear layer's result: of `input` (..., in) by `linear_weight`
     (C, ..., in). `options` steer how PyTorch saves memory, and change nothing."""
+    from treadle import nn
+
     name = "linear_cross_entropy"
     if input.dim() not in (1, 2):
         raise RuntimeError(f"{name}: expected input (in) or (N, in), got {tuple(input.shape)}")
@@ -98,7 +100,7 @@ def linear_cross_entropy(
             f"{name}: expected no ignore_index for a target of probabilities, got {ignore_index}"
         )
     bias = None if linear_bias is None else linear_bias.reshape(-1)
-    scores = treadle.nn.functional.linear(input, linear_weight.reshape(-1, width), bias)
+    scores = nn.functional.linear(input, linear_weight.reshape(-1, width), bias)
     scores = scores.reshape(*input.shape[:-1], classes, *out)
     ignored = -100 if ignore_index is None else ignore_index
     return cross_entropy(

@@ -7,8 +7,8 @@ from __future__ import annotations
 import warnings
 from typing import Optional
 
-import treadle
-from treadle import Tensor
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 from .._operators import ops
 from . import _reduction
@@ -155,7 +155,7 @@ def binary_cross_entropy(
 ) -> Tensor:
     """Cross entropy between probabilities and targets in [0, 1]; logarithms are kept above -100."""
     _require_same_size("binary_cross_entropy", input, target)
-    with treadle.no_grad():
+    with no_grad():
         if input.numel() and not bool(((input >= 0) & (input <= 1)).all()):
             raise RuntimeError(
                 "binary_cross_entropy: expected every element of input to be between 0 and 1"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import Callable, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .._operators import ops
 from . import _reduction
@@ -163,8 +163,8 @@ def gaussian_nll_loss(
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        var = var * treadle.ones_like(input)
-    elif treadle.any(var < 0):
+        var = var * _C.ones_like(input)
+    elif _C.any(var < 0):
         raise ValueError("var has negative entry/entries")
     if tuple(var.shape) != tuple(input.shape):
         if tuple(input.shape[:-1]) == tuple(var.shape):
@@ -220,7 +220,7 @@ def triplet_margin_with_distance_loss(
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
-        far = treadle.minimum(far, distance(positive, negative))
+        far = _C.minimum(far, distance(positive, negative))
     return _reduction.apply((near - far + margin).clamp(min=0), reduction)
 
 
@@ -236,7 +236,7 @@ def ctc_loss(
     """Minus the log probability of the target sequences over all alignments with the frames."""
     if isinstance(input_lengths, Tensor) != isinstance(target_lengths, Tensor):
         input_lengths, target_lengths = (
-            lengths if isinstance(lengths, Tensor) else treadle.tensor(lengths)
+            lengths if isinstance(lengths, Tensor) else _C.tensor(lengths)
             for lengths in (input_lengths, target_lengths)
         )
     return ops.ctc_loss(

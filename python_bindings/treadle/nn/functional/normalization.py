@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Optional, Sequence, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .._operators import ops
 
@@ -113,4 +113,4 @@ def normalize(
 ) -> Tensor:
     """Divide by the p-norm along `dim`, or by eps where that is larger."""
     norm = ops.linalg_vector_norm(input, p, dim, True).clamp(min=eps).expand(input.shape)
-    return treadle.div(input, norm) if out is None else treadle.div(input, norm, out=out)
+    return _C.div(input, norm) if out is None else _C.div(input, norm, out=out)

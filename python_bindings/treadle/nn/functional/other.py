@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from typing import Any, Callable, Tuple
 
-from treadle import Tensor, conv_tbc
+from treadle._C import Tensor
+from treadle._functions.older import conv_tbc
+from treadle._jit_internal import BroadcastingList1, BroadcastingList2, BroadcastingList3
 from treadle.functional import (
     has_torch_function,
     has_torch_function_unary,
     has_torch_function_variadic,
 )
-from treadle.jit.annotations import BroadcastingList1, BroadcastingList2, BroadcastingList3
 from treadle.nn import grad
 from treadle.nn.functional.pooling import (
     adaptive_max_pool1d,

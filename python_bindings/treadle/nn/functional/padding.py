@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Optional, Sequence
 
-from treadle import Tensor
+from treadle._C import Tensor
 
 from .._operators import ops
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Optional, Sequence, TypeVar, Union
 
-from treadle import Tensor
+from treadle._C import Tensor
 
 from .._operators import ops
 from .._tuples import tuple_of

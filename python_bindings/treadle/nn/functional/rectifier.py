@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import warnings
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .._operators import ops
 from .activation import softmax
@@ -42,7 +42,7 @@ def hardtanh(
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     if not (input.is_floating_point() or input.is_complex()):
-        least = 0 if input.dtype == treadle.uint8 else -math.inf
+        least = 0 if input.dtype == _C.uint8 else -math.inf
         min_val, max_val = max(int(min_val), least), max(int(max_val), least)
     operator = ops.hardtanh_ if inplace else ops.hardtanh
     return operator(input, min_val, max_val)
@@ -117,12 +117,12 @@ def gumbel_softmax(
     gradient; with `hard`, a single one whose gradient is that of the smooth sample."""
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    noise = -treadle.empty_like(logits).exponential_().log()
+    noise = -_C.empty_like(logits).exponential_().log()
     soft = softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
     index = soft.max(dim, keepdim=True)[1]
-    chosen = treadle.zeros_like(logits).scatter_(dim, index, 1.0)
+    chosen = _C.zeros_like(logits).scatter_(dim, index, 1.0)
     return chosen - soft.detach() + soft
 
 

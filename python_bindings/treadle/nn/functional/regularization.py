@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 
-from treadle import Tensor
+from treadle._C import Tensor
 
 from .._operators import ops
 

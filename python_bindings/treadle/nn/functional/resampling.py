@@ -9,7 +9,7 @@ import math
 import warnings
 from typing import Any, Optional, Sequence
 
-from treadle import Tensor
+from treadle._C import Tensor
 
 from .._operators import ops
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d

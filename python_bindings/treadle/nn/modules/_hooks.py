@@ -13,8 +13,8 @@ import warnings
 from collections import OrderedDict
 from typing import Any, Callable, Optional
 
-import treadle
-from treadle import Tensor
+from treadle import _C, autograd
+from treadle._C import Tensor
 from treadle.utils import hooks
 
 # ---- hooks of all modules ----------------------------------------------------------------------
@@ -213,7 +213,7 @@ class _BackwardGates:
         self.input_count = len(args)
         self.input_places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         tensors = [args[i] for i in self.input_places]
-        if not treadle.is_grad_enabled() or not any(tensor.requires_grad for tensor in tensors):
+        if not _C.is_grad_enabled() or not any(tensor.requires_grad for tensor in tensors):
             return args
         self.has_input_gate = True
         passed = list(args)
@@ -227,7 +227,7 @@ class _BackwardGates:
         items = list(result) if isinstance(result, (tuple, list)) else [result]
         places = [i for i, value in enumerate(items) if isinstance(value, Tensor)]
         tensors = [items[i] for i in places]
-        if not treadle.is_grad_enabled() or not any(tensor.requires_grad for tensor in tensors):
+        if not _C.is_grad_enabled() or not any(tensor.requires_grad for tensor in tensors):
             return result
 
         # `items` is not for the function: the outputs put there below keep it.
@@ -308,7 +308,7 @@ def _gate_function() -> Any:
     hooks."""
     if not _GATE:
 
-        class _Gate(treadle.autograd.Function):
+        class _Gate(autograd.Function):
             @staticmethod
             def forward(ctx: Any, on_backward: Callable, *tensors: Tensor) -> tuple:
                 ctx.on_backward = on_backward

@@ -17,8 +17,8 @@ import warnings
 from collections import OrderedDict, namedtuple
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
 
-import treadle
-from treadle import Tensor
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.utils import hooks
 
 from ..parameter import Parameter
@@ -288,7 +288,7 @@ def _load_one(
         )
     try:
         if not assign:
-            with treadle.no_grad():
+            with no_grad():
                 target.copy_(value)
         elif isinstance(target, Parameter):
             if not isinstance(value, Parameter):

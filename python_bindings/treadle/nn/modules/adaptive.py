@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any, Iterator, Sequence
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .. import functional as F
 from .container import ModuleList, Sequential
@@ -153,7 +153,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for place, _, _ in self._clusters():
             whole = head[:, self.shortlist_size + place].unsqueeze(1)
             parts.append(F.log_softmax(self.tail[place](input), dim=1) + whole)
-        return treadle.cat(parts, dim=1)
+        return _C.cat(parts, dim=1)
 
     def predict(self, input: Tensor) -> Tensor:
         """The class (N) for each row of input (N, in_features): the one of the head's best score,

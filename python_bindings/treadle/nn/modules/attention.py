@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .. import functional as F
 from .. import init
@@ -67,11 +67,11 @@ class MultiheadAttention(Module):
             sizes["v_proj_weight"] = (embed_dim, self.vdim)
         sizes["in_proj_bias"] = (3 * embed_dim,) if bias else None
         for name, size in sizes.items():
-            value = None if size is None else Parameter(treadle.empty(size, **options))
+            value = None if size is None else Parameter(_C.empty(size, **options))
             self.register_parameter(name, value)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **options)
         for name in ("bias_k", "bias_v"):
-            value = Parameter(treadle.empty((1, 1, embed_dim), **options)) if add_bias_kv else None
+            value = Parameter(_C.empty((1, 1, embed_dim), **options)) if add_bias_kv else None
             self.register_parameter(name, value)
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle
-from treadle import Tensor
+from treadle import _C, _names, autograd
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 from .. import functional as F
 from .. import init
@@ -41,17 +42,17 @@ class _NormBase(Module):
         self.track_running_stats = track_running_stats
         options = {"device": device, "dtype": dtype}
         if affine:
-            self.weight = Parameter(treadle.empty((num_features,), **options))
+            self.weight = Parameter(_C.empty((num_features,), **options))
         else:
             self.register_parameter("weight", None)
         if affine and bias:
-            self.bias = Parameter(treadle.empty((num_features,), **options))
+            self.bias = Parameter(_C.empty((num_features,), **options))
         else:
             self.register_parameter("bias", None)
         if track_running_stats:
-            self.register_buffer("running_mean", treadle.zeros((num_features,), **options))
-            self.register_buffer("running_var", treadle.ones((num_features,), **options))
-            count = treadle.tensor(0, dtype=treadle.int64, device=device)
+            self.register_buffer("running_mean", _C.zeros((num_features,), **options))
+            self.register_buffer("running_var", _C.ones((num_features,), **options))
+            count = _C.tensor(0, dtype=_C.int64, device=device)
             self.register_buffer("num_batches_tracked", count)
         else:
             for name in ("running_mean", "running_var", "num_batches_tracked"):
@@ -85,7 +86,7 @@ class _NormBase(Module):
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
             own = self.num_batches_tracked
             known = own is not None and own.device.type != "meta"
-            state_dict[key] = own if known else treadle.tensor(0, dtype=treadle.int64)
+            state_dict[key] = own if known else _C.tensor(0, dtype=_C.int64)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *lists)
 
     def extra_repr(self) -> str:
@@ -170,21 +171,22 @@ class SyncBatchNorm(_BatchNorm):
     def _batch_norm(
         self, input: Tensor, running: tuple, use_batch: bool, momentum: float
     ) -> Tensor:
-        if use_batch and self.training and treadle.distributed.is_initialized():
+        distributed = _names.package().distributed if use_batch and self.training else None
+        if distributed is not None and distributed.is_initialized():
             group = self.process_group
-            if treadle.distributed.get_world_size(group) > 1:
+            if distributed.get_world_size(group) > 1:
                 return self._over_processes(input, running, momentum, group)
         return super()._batch_norm(input, running, use_batch, momentum)
 
     def _over_processes(self, input: Tensor, running: tuple, momentum: float, group: Any) -> Tensor:
         """Two sums go over all processes, that of the elements and that of their squared distances
         from the mean, so that no digits cancel."""
-        wide = treadle.promote_types(input.dtype, treadle.float32)
+        wide = _C.promote_types(input.dtype, _C.float32)
         x = input.to(wide)
         others = [d for d in range(x.dim()) if d != 1]
         shape = [1, -1] + [1] * (x.dim() - 2)
-        elements = treadle.full((1,), x.numel() // max(x.shape[1], 1), dtype=wide)
-        sums = _sum_over_processes(treadle.cat([x.sum(others), elements]), group)
+        elements = _C.full((1,), x.numel() // max(x.shape[1], 1), dtype=wide)
+        sums = _sum_over_processes(_C.cat([x.sum(others), elements]), group)
         count = sums[-1].item()
         if count <= 1:
             raise ValueError(
@@ -199,7 +201,7 @@ class SyncBatchNorm(_BatchNorm):
             result = result * self.weight.view(shape)
         if self.bias is not None:
             result = result + self.bias.view(shape)
-        with treadle.no_grad():
+        with no_grad():
             unbiased = variance * (count / (count - 1))
             for value, new in zip(running, (mean, unbiased)):
                 if value is not None:
@@ -239,14 +241,16 @@ _SUM: list = []
 
 def _sum_function() -> Any:
     """The class, made at first use: few programs have several processes."""
+    from treadle import distributed
+
     if not _SUM:
 
-        class _Sum(treadle.autograd.Function):
+        class _Sum(autograd.Function):
             @staticmethod
             def forward(ctx: Any, tensor: Tensor, group: Any) -> Tensor:
                 ctx.group = group
                 total = tensor.clone()
-                treadle.distributed.all_reduce(total, group=group)
+                distributed.all_reduce(total, group=group)
                 return total
 
             @staticmethod

@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 from typing import Any, Optional, Sequence, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .. import functional as F
 from .. import init
@@ -55,9 +55,9 @@ class _ConvNd(Module):
         self._reversed_padding_repeated_twice = self._sides()
         first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
         size = (first, second // groups, *self.kernel_size)
-        self.weight = Parameter(treadle.empty(size, device=device, dtype=dtype))
+        self.weight = Parameter(_C.empty(size, device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(treadle.empty((out_channels,), device=device, dtype=dtype))
+            self.bias = Parameter(_C.empty((out_channels,), device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()

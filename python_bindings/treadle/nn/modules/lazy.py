@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional
 
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from ..uninitialized import UninitializedBuffer, UninitializedParameter, is_lazy
 from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _NormBase
@@ -250,11 +251,9 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
             if bias:
                 self.bias = UninitializedParameter(**options)
         if track_running_stats:
-            import treadle
-
             self.running_mean = UninitializedBuffer(**options)
             self.running_var = UninitializedBuffer(**options)
-            self.num_batches_tracked = treadle.tensor(0, dtype=treadle.int64, device=device)
+            self.num_batches_tracked = _C.tensor(0, dtype=_C.int64, device=device)
 
     def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.num_features != 0:

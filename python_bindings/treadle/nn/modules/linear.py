@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .. import functional as F
 from .. import init
@@ -40,11 +40,9 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(
-            treadle.empty((out_features, in_features), device=device, dtype=dtype)
-        )
+        self.weight = Parameter(_C.empty((out_features, in_features), device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(treadle.empty((out_features,), device=device, dtype=dtype))
+            self.bias = Parameter(_C.empty((out_features,), device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
@@ -89,9 +87,9 @@ class Bilinear(Module):
         self.in2_features = in2_features
         self.out_features = out_features
         size = (out_features, in1_features, in2_features)
-        self.weight = Parameter(treadle.empty(size, device=device, dtype=dtype))
+        self.weight = Parameter(_C.empty(size, device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(treadle.empty((out_features,), device=device, dtype=dtype))
+            self.bias = Parameter(_C.empty((out_features,), device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()

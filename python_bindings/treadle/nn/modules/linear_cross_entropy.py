@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any, Optional, Tuple
 
-from treadle import Tensor
+from treadle._C import Tensor
 from treadle.nn import functional as F  # noqa: N812
 from treadle.nn.modules.linear import Linear
 from treadle.nn.modules.module import Module

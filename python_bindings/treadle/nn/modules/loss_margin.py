@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Callable, Optional, Union
 
-from treadle import Tensor
+from treadle._C import Tensor
 
 from .. import functional as F
 from .loss import _Loss, _WeightedLoss

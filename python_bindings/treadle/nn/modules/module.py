@@ -21,9 +21,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Callable, Dict, Iterator, Mapping, Optional, TypeVar, Union
 
-import treadle
-from treadle import Tensor, _as_written
+from treadle import _C, _as_written, _names
 from treadle import __future__ as _conversions
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.utils import hooks
 
 from ..parameter import Buffer, Parameter
@@ -144,7 +145,7 @@ class Module(StateDictMixin):
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Take the arguments of treadle.compile(), which checks them; the module runs as it is
         written."""
-        treadle.compile(self.__call__, *args, **kwargs)
+        _names.package().compile(self.__call__, *args, **kwargs)
 
     def register_forward_pre_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
@@ -464,7 +465,7 @@ class Module(StateDictMixin):
         if recurse:
             for child in self.children():
                 child._apply(fn)
-        with treadle.no_grad():
+        with no_grad():
             for name, parameter in self._parameters.items():
                 if parameter is None:
                     continue
@@ -513,28 +514,28 @@ class Module(StateDictMixin):
 
         return self._apply(convert)
 
-    def _to_dtype(self, dtype: treadle.dtype) -> "Module":
+    def _to_dtype(self, dtype: _C.dtype) -> "Module":
         return self._apply(
             lambda tensor: tensor.to(dtype) if tensor.dtype.is_floating_point else tensor
         )
 
     def float(self) -> "Module":
         """Floating-point parameters and buffers become float32."""
-        return self._to_dtype(treadle.float32)
+        return self._to_dtype(_C.float32)
 
     def double(self) -> "Module":
         """Floating-point parameters and buffers become float64."""
-        return self._to_dtype(treadle.float64)
+        return self._to_dtype(_C.float64)
 
     def half(self) -> "Module":
         """Floating-point parameters and buffers become float16."""
-        return self._to_dtype(treadle.float16)
+        return self._to_dtype(_C.float16)
 
     def bfloat16(self) -> "Module":
         """Floating-point parameters and buffers become bfloat16."""
-        return self._to_dtype(treadle.bfloat16)
+        return self._to_dtype(_C.bfloat16)
 
-    def type(self, dst_type: treadle.dtype) -> "Module":
+    def type(self, dst_type: _C.dtype) -> "Module":
         """All parameters and buffers become `dst_type`."""
         return self._apply(lambda tensor: tensor.to(dst_type))
 
@@ -563,7 +564,7 @@ class Module(StateDictMixin):
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> "Module":
         """Give every parameter and buffer new memory on `device`, without its values."""
-        return self._apply(lambda tensor: treadle.empty_like(tensor, device=device), recurse)
+        return self._apply(lambda tensor: _C.empty_like(tensor, device=device), recurse)
 
     def train(self, mode: bool = True) -> "Module":
         """Training mode on or off, here and below: it matters to Dropout, BatchNorm and the
@@ -631,14 +632,14 @@ def _indent(text: str) -> str:
 
 # The dimensions of the tensors that a memory format is for.
 _RANKS = {
-    treadle.channels_last: (4,),
-    treadle.channels_last_3d: (5,),
-    treadle.contiguous_format: (4, 5),
-    treadle.preserve_format: (4, 5),
+    _C.channels_last: (4,),
+    _C.channels_last_3d: (5,),
+    _C.contiguous_format: (4, 5),
+    _C.preserve_format: (4, 5),
 }
 
 
-def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Optional[treadle.dtype], bool, Any]:
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Optional[_C.dtype], bool, Any]:
     """The device, dtype, non_blocking and memory format meant by the arguments of `Module.to`; None
     where one is to stay."""
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
@@ -651,9 +652,9 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Optional[treadle.dtype], 
     for value in args:
         if isinstance(value, Tensor):
             device, dtype = value.device, value.dtype
-        elif isinstance(value, treadle.dtype):
+        elif isinstance(value, _C.dtype):
             dtype = value
-        elif isinstance(value, (str, int, treadle.device)) and not isinstance(value, bool):
+        elif isinstance(value, (str, int, _C.device)) and not isinstance(value, bool):
             device = value
         elif isinstance(value, bool):
             non_blocking = value
@@ -661,12 +662,12 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Optional[treadle.dtype], 
             raise TypeError(
                 f"Module.to: expected a device, a dtype or a Tensor, got {_type_name(value)}"
             )
-    if memory_format is not None and not isinstance(memory_format, treadle.memory_format):
+    if memory_format is not None and not isinstance(memory_format, _C.memory_format):
         raise TypeError(f"Module.to: expected a memory format, got {_type_name(memory_format)}")
     return device, dtype, non_blocking, memory_format
 
 
-if treadle._C._backends():
+if _C._backends():
     from treadle._device.install import install_on_modules
 
     install_on_modules(Module)

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle._functions.linear_algebra import einsum
 from treadle.autograd.function import Function, once_differentiable
 
 from .. import functional as F
@@ -25,7 +26,7 @@ class _Norm(Module):
         self, size: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any
     ) -> None:
         for name, wanted in (("weight", weight), ("bias", bias)):
-            value = Parameter(treadle.empty(size, device=device, dtype=dtype)) if wanted else None
+            value = Parameter(_C.empty(size, device=device, dtype=dtype)) if wanted else None
             self.register_parameter(name, value)
         self.reset_parameters()
 
@@ -112,7 +113,7 @@ class RMSNorm(Module):
         self.elementwise_affine = elementwise_affine
         value = None
         if elementwise_affine:
-            value = Parameter(treadle.empty(self.normalized_shape, device=device, dtype=dtype))
+            value = Parameter(_C.empty(self.normalized_shape, device=device, dtype=dtype))
         self.register_parameter("weight", value)
         self.reset_parameters()
 
@@ -141,7 +142,7 @@ class _CrossMapLRN(Function):
 
     @staticmethod
     def forward(ctx: Any, input: Tensor, size: int, alpha: float, beta: float, k: float) -> Tensor:
-        channels = treadle.arange(input.shape[1], device=input.device)
+        channels = _C.arange(input.shape[1], device=input.device)
         distance = channels - channels.unsqueeze(1)  # of column from row
         window = (distance.abs() <= (size - 1) // 2) | (channels == 0)
         scale = k + alpha / size * _over_channels(window, input.square())
@@ -164,7 +165,7 @@ class _CrossMapLRN(Function):
 
 def _over_channels(window: Tensor, images: Tensor) -> Tensor:
     """For each channel of (N, C, H, W) the sum over those in its row of `window` (C, C)."""
-    return treadle.einsum("dc,nchw->ndhw", window.to(images.dtype), images)
+    return einsum("dc,nchw->ndhw", window.to(images.dtype), images)
 
 
 class CrossMapLRN2d(Module):

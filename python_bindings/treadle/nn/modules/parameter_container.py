@@ -8,8 +8,8 @@ from __future__ import annotations
 import operator
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle._C import Tensor
+from treadle.functional import typename
 
 from ..parameter import Parameter
 from .module import Module
@@ -200,4 +200,4 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(_describe(key, p, treadle.typename) for key, p in self.items())
+        return "\n".join(_describe(key, p, typename) for key, p in self.items())

@@ -8,8 +8,9 @@ from __future__ import annotations
 import warnings
 from typing import Any, Optional
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 from .. import functional as F
 from ..parameter import Parameter
@@ -146,12 +147,12 @@ class PReLU(Module):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(treadle.empty((num_parameters,), device=device, dtype=dtype))
+        self.weight = Parameter(_C.empty((num_parameters,), device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Every weight `init`."""
-        with treadle.no_grad():
+        with no_grad():
             self.weight.fill_(self.init)
 
     def forward(self, input: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from treadle import Tensor
+from treadle._C import Tensor
 
 from .. import functional as F
 from .module import Module

@@ -9,8 +9,8 @@ import numbers
 import warnings
 from typing import Any, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .. import init
 from .._operators import ops
@@ -96,7 +96,7 @@ class RNNBase(Module):
                 if proj_size:
                     sizes["weight_hr"] = (proj_size, hidden_size)
                 for name, size in sizes.items():
-                    value = Parameter(treadle.empty(size, device=device, dtype=dtype))
+                    value = Parameter(_C.empty(size, device=device, dtype=dtype))
                     self.register_parameter(name + suffix, value)
                 self._all_weights.append([name + suffix for name in sizes])
         self.reset_parameters()
@@ -157,7 +157,7 @@ class RNNBase(Module):
 
     def _zeros(self, input: Tensor, batch: int, size: int) -> Tensor:
         count = self.num_layers * (2 if self.bidirectional else 1)
-        return treadle.zeros((count, batch, size), dtype=input.dtype, device=input.device)
+        return _C.zeros((count, batch, size), dtype=input.dtype, device=input.device)
 
     def _check_state(self, state: Tensor, batch: int, size: int, what: str) -> None:
         wanted = (self.num_layers * (2 if self.bidirectional else 1), batch, size)
@@ -331,7 +331,7 @@ class RNNCellBase(Module):
         for name, size in sizes.items():
             value = None
             if bias or name.startswith("weight"):
-                value = Parameter(treadle.empty(size, device=device, dtype=dtype))
+                value = Parameter(_C.empty(size, device=device, dtype=dtype))
             self.register_parameter(name, value)
         self.reset_parameters()
 
@@ -359,7 +359,7 @@ class RNNCellBase(Module):
         if single:
             input = input.unsqueeze(0)
         if hx is None:
-            hx = treadle.zeros(
+            hx = _C.zeros(
                 (input.shape[0], self.hidden_size), dtype=input.dtype, device=input.device
             )
             if name == "lstm_cell":

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 from .. import functional as F
 from .. import init
@@ -41,7 +42,7 @@ class _Table(Module):
         self.padding_idx = padding_idx
         size = (rows, columns)
         if weight is None:
-            self.weight = Parameter(treadle.empty(size, device=device, dtype=dtype), not freeze)
+            self.weight = Parameter(_C.empty(size, device=device, dtype=dtype), not freeze)
             self.reset_parameters()
         else:
             if tuple(weight.shape) != size:
@@ -54,7 +55,7 @@ class _Table(Module):
         """Standard normal, and zero for the padding row."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
-            with treadle.no_grad():
+            with no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
     def _settings_text(self) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import copy
 from typing import Any, Callable, Optional, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 from .. import functional as F
 from ..init import xavier_uniform_
@@ -33,9 +33,7 @@ def _get_activation_fn(activation: _Activation) -> Callable[[Tensor], Tensor]:
 
 def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
     """0 on and below the diagonal, minus infinity above: what a step must not see."""
-    return treadle.triu(
-        treadle.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1
-    )
+    return _C.triu(_C.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
 def _is_causal(mask: Optional[Tensor], is_causal: Optional[bool], size: Optional[int]) -> bool:
@@ -46,7 +44,7 @@ def _is_causal(mask: Optional[Tensor], is_causal: Optional[bool], size: Optional
         return False
     size = mask.shape[-2] if size is None else size
     wanted = _causal_mask(size, mask.device)
-    if mask.dtype == treadle.bool:
+    if mask.dtype == _C.bool:
         wanted = wanted != 0
     else:
         wanted = wanted.to(mask.dtype)

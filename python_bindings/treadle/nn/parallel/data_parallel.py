@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional, Sequence
 
-import treadle
+from treadle import _C
 
 from ..modules.module import Module
 from .parallel_apply import parallel_apply
@@ -15,10 +15,12 @@ from .scatter_gather import gather, scatter_kwargs
 
 
 def _all_devices() -> Sequence[Any]:
-    found = treadle.accelerator.current_accelerator()
+    from treadle import accelerator
+
+    found = accelerator.current_accelerator()
     if found is None:
         return []
-    return [treadle.device(found.type, i) for i in range(treadle.accelerator.device_count())]
+    return [_C.device(found.type, i) for i in range(accelerator.device_count())]
 
 
 def data_parallel(

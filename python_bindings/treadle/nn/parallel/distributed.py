@@ -13,9 +13,10 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set
 
-import treadle
-from treadle import _C, Tensor
+from treadle import _C
 from treadle import distributed as dist
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 from ..modules.module import Module
 
@@ -34,8 +35,8 @@ class _Bucket:
 
     def begin(self, group: Any, size: int) -> None:
         """Average, beside the rest of backward()."""
-        grads = [p.grad if p.grad is not None else treadle.zeros_like(p) for p in self.parameters]
-        self.flat = treadle.cat([grad.detach().reshape(-1) for grad in grads]) / size
+        grads = [p.grad if p.grad is not None else _C.zeros_like(p) for p in self.parameters]
+        self.flat = _C.cat([grad.detach().reshape(-1) for grad in grads]) / size
         self.work = dist.all_reduce(self.flat, group=group, async_op=True)
 
     def finish(self, skipped: Set[int]) -> None:
@@ -47,7 +48,7 @@ class _Bucket:
             if id(parameter) in skipped:
                 continue
             if parameter.grad is None:
-                parameter.grad = treadle.zeros_like(parameter)
+                parameter.grad = _C.zeros_like(parameter)
             parameter.grad.detach().copy_(piece.view(parameter.shape))
         self.flat = self.work = None
 
@@ -217,7 +218,7 @@ class DistributedDataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module returns for this process's share."""
-        is_recorded = treadle.is_grad_enabled() and self.require_backward_grad_sync
+        is_recorded = _C.is_grad_enabled() and self.require_backward_grad_sync
         if is_recorded:
             self._expect_finished()
         if self.broadcast_buffers and self._buffers_to_share and self.require_backward_grad_sync:
@@ -267,12 +268,12 @@ class DistributedDataParallel(Module):
         self._is_waiting = False
         may_skip = self.find_unused_parameters or self.static_graph
         skipped = self._used_by_nobody() if may_skip else set()
-        with treadle.no_grad():
+        with no_grad():
             for part in self._parts:
                 part.finish(skipped)
 
     def _used_by_nobody(self) -> Set[int]:
-        used = treadle.tensor([id(p) in self._used for p in self._trained], dtype=treadle.uint8)
+        used = _C.tensor([id(p) in self._used for p in self._trained], dtype=_C.uint8)
         dist.all_reduce(used, dist.ReduceOp.MAX, self.process_group)
         return {id(p) for p, is_used in zip(self._trained, used.tolist()) if not is_used}
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 
 def _mapped(kind: Any, items: Sequence[Any]) -> Any:
@@ -59,7 +59,7 @@ def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
     )
     if isinstance(first, Tensor):
         moved = [part.to(target_device) for part in outputs]
-        return treadle.stack(moved) if first.dim() == 0 else treadle.cat(moved, dim)
+        return _C.stack(moved) if first.dim() == 0 else _C.cat(moved, dim)
     if isinstance(first, dict):
         if any(part.keys() != first.keys() for part in outputs):
             raise ValueError("gather: expected dictionaries with the same keys")

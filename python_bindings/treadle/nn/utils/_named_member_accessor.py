@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle import Tensor, nn
+from treadle import nn
+from treadle._C import Tensor
 
 _MISSING: Any = object()
 

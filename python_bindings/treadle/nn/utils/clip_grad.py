@@ -9,8 +9,9 @@ import math
 import warnings
 from typing import Iterable, Optional, Union
 
-import treadle
-from treadle import _C, Tensor
+from treadle import _C, linalg
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 
 def _gradients(parameters: Union[Tensor, Iterable[Tensor]]) -> list[Tensor]:
@@ -33,14 +34,12 @@ def get_total_norm(
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     norm_type = float(norm_type)
     if not tensors:
-        return treadle.tensor(0.0)
-    with treadle.no_grad():
+        return _C.tensor(0.0)
+    with no_grad():
         device = tensors[0].device
         norms = [n.to(device) for n in _C._foreach_norm(list(map(_values, tensors)), norm_type)]
-        widest = functools.reduce(treadle.promote_types, (norm.dtype for norm in norms))
-        total = treadle.linalg.vector_norm(
-            treadle.stack([norm.to(widest) for norm in norms]), norm_type
-        )
+        widest = functools.reduce(_C.promote_types, (norm.dtype for norm in norms))
+        total = linalg.vector_norm(_C.stack([norm.to(widest) for norm in norms]), norm_type)
         if error_if_nonfinite and not math.isfinite(total.item()):
             raise RuntimeError(
                 f"The total norm of order {norm_type} for gradients from `parameters` is "
@@ -63,13 +62,13 @@ def clip_grads_with_norm_(
 ) -> None:
     """Scale all gradients by max_norm / total_norm where that is less than one. `foreach` does not
     change the result."""
-    with treadle.no_grad():
-        scale = treadle.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
+    with no_grad():
+        scale = _C.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
         gradients = _gradients(parameters)
-        by_device: dict[treadle.device, list[Tensor]] = {}
+        by_device: dict[_C.device, list[Tensor]] = {}
         if all(gradient.is_cpu for gradient in gradients):
             # As most often: said without looking at each of many gradients for long.
-            by_device = {treadle.device("cpu"): gradients} if gradients else {}
+            by_device = {_C.device("cpu"): gradients} if gradients else {}
         else:
             for gradient in gradients:
                 by_device.setdefault(gradient.device, []).append(gradient)
@@ -98,7 +97,7 @@ def clip_grad_value_(
     """Bring every element of every gradient within [-clip_value, clip_value]. `foreach` does not
     change the result."""
     clip_value = float(clip_value)
-    with treadle.no_grad():
+    with no_grad():
         for gradient in _gradients(parameters):
             gradient.clamp_(min=-clip_value, max=clip_value)
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Iterable
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """The elements of all parameters, one after the other."""
-    return treadle.cat([parameter.reshape((-1,)) for parameter in parameters])
+    return _C.cat([parameter.reshape((-1,)) for parameter in parameters])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import copy
 from typing import Any, Optional, Tuple
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 from treadle.nn.parameter import Parameter
 
 
@@ -46,8 +46,8 @@ def _fused(
     shape: Tuple[int, ...],
 ) -> Tuple[Parameter, Parameter]:
     dtypes = weight.dtype, weight.dtype if bias is None else bias.dtype
-    bias = treadle.zeros_like(mean) if bias is None else bias
-    factor = treadle.rsqrt(var + eps) * (1.0 if scale is None else scale)
+    bias = _C.zeros_like(mean) if bias is None else bias
+    factor = _C.rsqrt(var + eps) * (1.0 if scale is None else scale)
     new_weight = (weight * factor.reshape(shape)).to(dtypes[0])
     new_bias = ((bias - mean) * factor + (0.0 if shift is None else shift)).to(dtypes[1])
     return (

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Optional, TypeVar
 
-import treadle
-from treadle import Tensor
+from treadle import _C, linalg
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 from .. import functional as F
 from .._operators import ops
@@ -42,7 +43,7 @@ class _WeightNorm(Module):
         return ops._weight_norm(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        return treadle.norm_except_dim(weight, 2, self.dim), weight
+        return _C.norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module: M, name: str = "weight", dim: Optional[int] = 0) -> M:
@@ -139,13 +140,13 @@ class _Orthogonal(Module):
         below = x.tril(-1)
         if self.columns < self.size:
             missing = x.new_zeros((*x.shape[:-1], self.size - self.columns))
-            below = treadle.cat([below, missing], -1)
+            below = _C.cat([below, missing], -1)
         skew = below - below.transpose(-2, -1)
         if self.orthogonal_map == "cayley":
-            eye = treadle.eye(self.size, dtype=x.dtype, device=x.device)
-            rotation = treadle.linalg.solve(eye + skew * 0.5, eye - skew * 0.5)
+            eye = _C.eye(self.size, dtype=x.dtype, device=x.device)
+            rotation = linalg.solve(eye + skew * 0.5, eye - skew * 0.5)
         else:
-            rotation = treadle.linalg.matrix_exp(skew)
+            rotation = linalg.matrix_exp(skew)
         result = rotation.matmul(self.base)
         return result if self.tall else result.transpose(-2, -1)
 
@@ -155,17 +156,17 @@ class _Orthogonal(Module):
                 f"orthogonal: expected a tensor of shape {self.shape}, got {tuple(value.shape)}"
             )
         tall = value if self.tall else value.transpose(-2, -1)
-        with treadle.no_grad():
+        with no_grad():
             self.base.copy_(_orthonormal(tall))
-        return treadle.zeros_like(value)
+        return _C.zeros_like(value)
 
 
 def _orthonormal(matrix: Tensor) -> Tensor:
     """Orthonormal columns that span those of the matrix; the matrix itself where they are."""
-    with treadle.no_grad():
-        q, r = treadle.linalg.qr(matrix)
+    with no_grad():
+        q, r = linalg.qr(matrix)
         signs = r.diagonal(dim1=-2, dim2=-1).sign()
-        signs = treadle.where(signs == 0, treadle.ones_like(signs), signs)
+        signs = _C.where(signs == 0, _C.ones_like(signs), signs)
         return (q * signs.unsqueeze(-2)).clone()
 
 

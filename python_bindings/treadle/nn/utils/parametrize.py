@@ -21,8 +21,8 @@ import copy
 from contextlib import contextmanager
 from typing import Any, Iterator, Optional, Sequence, Union
 
-import treadle
-from treadle import Tensor
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
@@ -71,7 +71,7 @@ def _fit(name: str, value: Any) -> Tensor:
 def _check_inverse(parametrization: Any, value: Tensor) -> None:
     """ValueError where a later parametrisation has an inverse that gives something else than a
     tensor of the shape and dtype of `value`."""
-    with treadle.no_grad():
+    with no_grad():
         try:
             inverse = parametrization.right_inverse(value)
         except NotImplementedError:
@@ -98,7 +98,7 @@ class ParametrizationList(ModuleList):
         super().__init__(modules)
         self.unsafe = unsafe
         before_shape, before_dtype = tuple(original.shape), original.dtype
-        with treadle.no_grad():
+        with no_grad():
             new: Any = original
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
@@ -145,7 +145,7 @@ class ParametrizationList(ModuleList):
 
     def right_inverse(self, value: Tensor) -> None:
         """Change the original tensors so that the parametrised one becomes `value`."""
-        with treadle.no_grad():
+        with no_grad():
             new: Any = value
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
@@ -282,7 +282,7 @@ def remove_parametrizations(
     if parametrizations.is_tensor:
         original = parametrizations.original
         if leave_parametrized:
-            with treadle.no_grad():
+            with no_grad():
                 value = getattr(module, tensor_name)
                 if tuple(value.shape) == tuple(original.shape):
                     original.copy_(value)
@@ -325,7 +325,7 @@ def transfer_parametrizations_and_params(
         for parametrization in source:
             register_parametrization(to_module, name, parametrization)
         target = to_module.parametrizations[name]
-        with treadle.no_grad():
+        with no_grad():
             for mine, theirs in zip(target._originals(), source._originals()):
                 mine.copy_(theirs)
     return to_module

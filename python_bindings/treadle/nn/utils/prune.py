@@ -16,8 +16,8 @@ import numbers
 from abc import ABC, abstractmethod
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 from treadle.nn.modules.module import Module
 
 
@@ -116,7 +116,7 @@ class BasePruningMethod(ABC):
         else:
             del module._parameters[name]
             module.register_parameter(name + "_orig", parameter)
-            old_mask = treadle.ones_like(parameter)
+            old_mask = _C.ones_like(parameter)
         try:
             mask = method.compute_mask(importance_scores, default_mask=old_mask)
         except Exception:
@@ -139,7 +139,7 @@ class BasePruningMethod(ABC):
                 f"prune: expected importance_scores of shape {tuple(t.shape)}, got "
                 f"{tuple(scores.shape)}"
             )
-        mask = treadle.ones_like(t) if default_mask is None else default_mask
+        mask = _C.ones_like(t) if default_mask is None else default_mask
         return t * self.compute_mask(scores, default_mask=mask)
 
     def remove(self, module: Module) -> None:
@@ -238,9 +238,9 @@ class RandomUnstructured(_Amount):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The mask without as many entries more."""
         count = _number_of(self.amount, t.numel())
-        mask = default_mask.clone(memory_format=treadle.contiguous_format)
+        mask = default_mask.clone(memory_format=_C.contiguous_format)
         if count:
-            out = treadle.rand_like(t).flatten().topk(count).indices
+            out = _C.rand_like(t).flatten().topk(count).indices
             mask.view(-1)[out] = 0
         return mask
 
@@ -251,7 +251,7 @@ class L1Unstructured(_Amount):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The mask without as many entries more."""
         count = _number_of(self.amount, t.numel())
-        mask = default_mask.clone(memory_format=treadle.contiguous_format)
+        mask = default_mask.clone(memory_format=_C.contiguous_format)
         if count:
             out = t.abs().flatten().topk(count, largest=False).indices
             mask.view(-1)[out] = 0
@@ -271,7 +271,7 @@ class RandomStructured(BasePruningMethod):
         """The mask without as many channels more."""
         dim = _channel_dim("RandomStructured", t, self.dim)
         count = _number_of(self.amount, t.shape[dim])
-        out = treadle.rand(t.shape[dim], device=t.device).topk(count).indices
+        out = _C.rand(t.shape[dim], device=t.device).topk(count).indices
         return _channels_mask(t, default_mask, dim, out)
 
 
@@ -372,9 +372,9 @@ def global_unstructured(
             f"{type(scores).__name__}"
         )
     tensors = [getattr(module, name) for module, name in pairs]
-    vector = treadle.cat([scores.get(p, t).flatten() for p, t in zip(pairs, tensors)])
+    vector = _C.cat([scores.get(p, t).flatten() for p, t in zip(pairs, tensors)])
     masks = [
-        getattr(module, name + "_mask", treadle.ones_like(t))
+        getattr(module, name + "_mask", _C.ones_like(t))
         for (module, name), t in zip(pairs, tensors)
     ]
     method = pruning_method(**kwargs)
@@ -386,7 +386,7 @@ def global_unstructured(
         raise TypeError(
             f"global_unstructured: expected an unstructured method, got {method.PRUNING_TYPE}"
         )
-    whole = container.compute_mask(vector, treadle.cat([m.flatten() for m in masks]))
+    whole = container.compute_mask(vector, _C.cat([m.flatten() for m in masks]))
     for (module, name), t, mask in zip(pairs, tensors, whole.split([t.numel() for t in tensors])):
         custom_from_mask(module, name, mask.view_as(t))
 

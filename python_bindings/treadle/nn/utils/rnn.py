@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any, Iterable, NamedTuple, Optional, Sequence, Union
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 __all__ = [
     "PackedSequence",
@@ -82,27 +82,27 @@ class PackedSequence(_Fields):
 
     def double(self) -> "PackedSequence":
         """The same sequences in float64."""
-        return self.to(treadle.float64)
+        return self.to(_C.float64)
 
     def float(self) -> "PackedSequence":
         """The same sequences in float32."""
-        return self.to(treadle.float32)
+        return self.to(_C.float32)
 
     def half(self) -> "PackedSequence":
         """The same sequences in float16."""
-        return self.to(treadle.float16)
+        return self.to(_C.float16)
 
     def byte(self) -> "PackedSequence":
         """The same sequences in uint8."""
-        return self.to(treadle.uint8)
+        return self.to(_C.uint8)
 
     def char(self) -> "PackedSequence":
         """The same sequences in int8."""
-        return self.to(treadle.int8)
+        return self.to(_C.int8)
 
     def short(self) -> "PackedSequence":
         """The same sequences in int16."""
-        return self.to(treadle.int16)
+        return self.to(_C.int16)
 
     def cuda(self, *args: Any, **kwargs: Any) -> "PackedSequence":
         """The same sequences on a CUDA device: as `Tensor.cuda`."""
@@ -111,11 +111,11 @@ class PackedSequence(_Fields):
 
     def long(self) -> "PackedSequence":
         """The same sequences in int64."""
-        return self.to(treadle.int64)
+        return self.to(_C.int64)
 
     def int(self) -> "PackedSequence":
         """The same sequences in int32."""
-        return self.to(treadle.int32)
+        return self.to(_C.int32)
 
     @property
     def is_cuda(self) -> bool:
@@ -131,8 +131,8 @@ def invert_permutation(permutation: Optional[Tensor]) -> Optional[Tensor]:
     """The permutation that undoes this one."""
     if permutation is None:
         return None
-    places = treadle.arange(permutation.numel(), device=permutation.device)
-    return treadle.empty_like(permutation).scatter_(0, permutation, places.to(permutation.dtype))
+    places = _C.arange(permutation.numel(), device=permutation.device)
+    return _C.empty_like(permutation).scatter_(0, permutation, places.to(permutation.dtype))
 
 
 def pack_padded_sequence(
@@ -153,13 +153,13 @@ def pack_padded_sequence(
             f"{tuple(input.shape)}"
         )
     if not isinstance(lengths, Tensor):
-        lengths = treadle.tensor(list(lengths), dtype=treadle.int64)
+        lengths = _C.tensor(list(lengths), dtype=_C.int64)
     elif lengths.device.type != "cpu":
         raise RuntimeError("'lengths' argument should be a 1D CPU int64 tensor")
-    lengths = lengths.to(treadle.int64)
+    lengths = lengths.to(_C.int64)
     sorted_indices = None
     if not enforce_sorted:
-        lengths, sorted_indices = treadle.sort(lengths, descending=True)
+        lengths, sorted_indices = _C.sort(lengths, descending=True)
         input = input.index_select(0 if batch_first else 1, sorted_indices.to(input.device))
     steps = input.transpose(0, 1) if batch_first else input
     numbers = lengths.tolist()
@@ -194,8 +194,8 @@ def pack_padded_sequence(
         done = end
         while alive and numbers[alive - 1] == end:
             alive -= 1
-    data = treadle.cat(pieces) if len(pieces) > 1 else pieces[0]
-    return PackedSequence(data, treadle.tensor(sizes, dtype=treadle.int64), sorted_indices)
+    data = _C.cat(pieces) if len(pieces) > 1 else pieces[0]
+    return PackedSequence(data, _C.tensor(sizes, dtype=_C.int64), sorted_indices)
 
 
 def pad_packed_sequence(
@@ -217,14 +217,14 @@ def pad_packed_sequence(
     data = sequence.data
     # Where each row goes in the padded batch (steps * batch, ...).
     places = [step * batch + row for step, size in enumerate(sizes) for row in range(size)]
-    index = treadle.tensor(places, dtype=treadle.int64, device=data.device)
+    index = _C.tensor(places, dtype=_C.int64, device=data.device)
     padded = data.new_full((length * batch, *data.shape[1:]), padding_value)
     padded = padded.index_copy(0, index, data).reshape((length, batch, *data.shape[1:]))
     lengths = [0] * batch
     for size in sizes:
         for row in range(size):
             lengths[row] += 1
-    all_lengths = treadle.tensor(lengths, dtype=treadle.int64)
+    all_lengths = _C.tensor(lengths, dtype=_C.int64)
     if batch_first:
         padded = padded.transpose(0, 1)
     if sequence.unsorted_indices is not None:
@@ -261,9 +261,9 @@ def pad_sequence(
         if missing:
             fill = sequence.new_full((missing, *sequence.shape[1:]), padding_value)
             pair = [sequence, fill] if padding_side == "right" else [fill, sequence]
-            sequence = treadle.cat(pair)
+            sequence = _C.cat(pair)
         padded.append(sequence)
-    return treadle.stack(padded, 0 if batch_first else 1)
+    return _C.stack(padded, 0 if batch_first else 1)
 
 
 def unpad_sequence(
@@ -276,7 +276,7 @@ def unpad_sequence(
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences (length, ...)."""
-    lengths = treadle.tensor([sequence.shape[0] for sequence in sequences], dtype=treadle.int64)
+    lengths = _C.tensor([sequence.shape[0] for sequence in sequences], dtype=_C.int64)
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
@@ -286,7 +286,7 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     return unpad_sequence(padded, lengths, batch_first=True)
 
 
-if treadle._C._backends():
+if _C._backends():
     from treadle._device.install import install_on_sequences
 
     install_on_sequences(PackedSequence)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Optional, TypeVar
 
-import treadle
-from treadle import Tensor
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 from .. import functional as F
 from ..modules.module import Module
@@ -30,7 +30,7 @@ def weight_matrix(weight: Tensor, dim: int) -> Tensor:
 
 def power_iteration(matrix: Tensor, u: Tensor, v: Tensor, steps: int, eps: float) -> None:
     """Bring u and v, in place, nearer to the first singular vectors."""
-    with treadle.no_grad():
+    with no_grad():
         for _ in range(steps):
             v.copy_(F.normalize(matrix.t().mv(u), dim=0, eps=eps))
             u.copy_(F.normalize(matrix.mv(v), dim=0, eps=eps))
@@ -110,7 +110,7 @@ class SpectralNorm:
 
     def remove(self, module: Module) -> None:
         """Put a parameter with the divided weight in the place of the parts."""
-        with treadle.no_grad():
+        with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         delattr(module, self.name)
         delattr(module, self.name + "_u")

@@ -8,7 +8,8 @@ import contextlib
 import warnings
 from typing import Any, Dict, Iterator, Optional
 
-from treadle import Tensor, func
+from treadle import func
+from treadle._C import Tensor
 from treadle.func._modules import replaced_state
 
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import Any, Optional, TypeVar
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 
 from .._operators import ops
 from ..modules.module import Module
@@ -44,8 +45,8 @@ class WeightNorm:
         hook = WeightNorm(name, dim)
         weight = getattr(module, name)
         del module._parameters[name]
-        with treadle.no_grad():
-            length = treadle.norm_except_dim(weight, 2, hook.dim)
+        with no_grad():
+            length = _C.norm_except_dim(weight, 2, hook.dim)
         module.register_parameter(name + "_g", Parameter(length))
         module.register_parameter(name + "_v", Parameter(weight.detach()))
         setattr(module, name, hook.compute_weight(module))

@@ -8,7 +8,7 @@ import warnings
 from contextlib import contextmanager
 from typing import Any, Iterator, Optional, Sequence, Union
 
-from treadle import Tensor
+from treadle._C import Tensor
 from treadle.optim.optimizer import Optimizer, number
 
 _EXPLAINED = (

@@ -18,8 +18,8 @@ from typing import Any, Callable, Optional, Union
 
 import numpy as np
 
-import treadle
-from treadle import Tensor
+from treadle import _C
+from treadle._C import Tensor
 
 CollateFunction = Callable[[list], Any]
 # From a type, or several, to a function of a batch of it and, by name, such a table.
@@ -33,7 +33,7 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, (np.ndarray, np.generic)):
         if data.dtype.kind in "SUO":
             return data
-        return treadle.as_tensor(data)
+        return _C.as_tensor(data)
     if isinstance(data, Mapping):
         return _like_mapping(data, {key: default_convert(data[key]) for key in data})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
@@ -86,7 +86,7 @@ def _function_for(first: Any, table: CollateTable) -> Optional[Callable]:
 
 def collate_tensor_fn(batch: list, *, collate_fn_map: Optional[CollateTable] = None) -> Tensor:
     """The tensors, stacked."""
-    return treadle.stack(batch, 0)
+    return _C.stack(batch, 0)
 
 
 def collate_numpy_array_fn(batch: list, *, collate_fn_map: Optional[CollateTable] = None) -> Tensor:
@@ -95,24 +95,24 @@ def collate_numpy_array_fn(batch: list, *, collate_fn_map: Optional[CollateTable
         raise TypeError(
             f"default_collate: expected numpy arrays of numbers, got one of dtype {batch[0].dtype}"
         )
-    return treadle.as_tensor(np.stack(batch))
+    return _C.as_tensor(np.stack(batch))
 
 
 def collate_numpy_scalar_fn(
     batch: list, *, collate_fn_map: Optional[CollateTable] = None
 ) -> Tensor:
     """NumPy's numbers, in their dtype."""
-    return treadle.as_tensor(np.stack(batch))
+    return _C.as_tensor(np.stack(batch))
 
 
 def collate_float_fn(batch: list, *, collate_fn_map: Optional[CollateTable] = None) -> Tensor:
     """Python's floats have 64 bits."""
-    return treadle.tensor(batch, dtype=treadle.float64)
+    return _C.tensor(batch, dtype=_C.float64)
 
 
 def collate_int_fn(batch: list, *, collate_fn_map: Optional[CollateTable] = None) -> Tensor:
     """Integers, or bools."""
-    return treadle.tensor(batch)
+    return _C.tensor(batch)
 
 
 def collate_str_fn(batch: list, *, collate_fn_map: Optional[CollateTable] = None) -> list:

@@ -14,8 +14,8 @@ import sys
 import warnings
 from typing import Any, Callable, Iterable, Iterator, Optional, Union, cast
 
-import treadle
-from treadle import Generator, _names
+from treadle import _names
+from treadle._C import Generator
 from treadle.autograd.profiler import record_function
 
 from .collate import default_collate, default_convert
@@ -101,7 +101,7 @@ class DataLoader:
         self.pin_memory_device = pin_memory_device
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
-        if pin_memory and not pin_memory_device and not treadle.accelerator.is_available():
+        if pin_memory and not pin_memory_device and not _names.package().accelerator.is_available():
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device "
                 "pinned memory won't be used.",

@@ -16,8 +16,8 @@ import math
 from itertools import accumulate
 from typing import Any, Generic, Iterable, Iterator, List, Optional, Sequence, TypeVar, Union, cast
 
-import treadle
-from treadle import Generator, Tensor
+from treadle import _C
+from treadle._C import Generator, Tensor
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -212,6 +212,6 @@ def random_split(
             f"random_split: expected lengths >= 0 that sum to {total} (or fractions that sum to "
             f"1), got {list(lengths)}"
         )
-    order = treadle.randperm(total, generator=generator).tolist()
+    order = _C.randperm(total, generator=generator).tolist()
     ends = list(accumulate(int(n) for n in lengths))
     return [Subset(dataset, order[end - int(n) : end]) for n, end in zip(lengths, ends)]

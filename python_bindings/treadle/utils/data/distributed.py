@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any, Iterator, Optional, Sequence
 
-import treadle
+from treadle import _C
 
 from .sampler import Sampler
 
@@ -30,10 +30,12 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
+        from treadle import distributed
+
         if num_replicas is None:
-            num_replicas = treadle.distributed.get_world_size()
+            num_replicas = distributed.get_world_size()
         if rank is None:
-            rank = treadle.distributed.get_rank()
+            rank = distributed.get_rank()
         if not 0 <= rank < num_replicas:
             raise ValueError(
                 f"DistributedSampler: expected rank in [0, {num_replicas}), got rank = {rank}"
@@ -53,8 +55,8 @@ class DistributedSampler(Sampler[int]):
         count = len(self.dataset)
         order: Sequence[int] = range(count)
         if self.shuffle:
-            generator = treadle.Generator().manual_seed(self.seed + self.epoch)
-            order = treadle.randperm(count, generator=generator).tolist()
+            generator = _C.Generator().manual_seed(self.seed + self.epoch)
+            order = _C.randperm(count, generator=generator).tolist()
         places = range(self.rank, self.total_size if count else 0, self.num_replicas)
         # From the beginning again where shares are not equal.
         return (order[place % count] for place in places)

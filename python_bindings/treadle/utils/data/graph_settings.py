@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-import treadle
+from treadle import _C
 from treadle.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES
 from treadle.utils.data.graph import traverse_dps
 
@@ -55,11 +55,11 @@ def apply_shuffle_settings(datapipe: Any, shuffle: Optional[bool] = None) -> Any
     return datapipe
 
 
-def apply_random_seed(datapipe: Any, rng: Optional[treadle.Generator] = None) -> Any:
+def apply_random_seed(datapipe: Any, rng: Optional[_C.Generator] = None) -> Any:
     """Give each pipe that draws a seed for its next pass; returns the pipe. Workers that go through
     copies of it then have the same orders."""
     for pipe in _with_method(datapipe, "set_seed"):
-        seed = treadle.empty((), dtype=treadle.int64).random_(generator=rng)
+        seed = _C.empty((), dtype=_C.int64).random_(generator=rng)
         pipe.set_seed(int(seed.item()))
     return datapipe
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, Callable, Optional
 
 from treadle._C import Tensor
-from treadle._device import absent
+from treadle._device import registry
 
 
 def pin_memory(data: Any, device: Optional[str] = None) -> Any:
@@ -62,7 +62,7 @@ def _sequence(data: Sequence, device: Optional[str]) -> Any:
 def pinning_of(loader: Any) -> Callable[[Any], Any]:
     """The function that moves a batch of a loader to pinned memory, where the loader asks for that
     and a device has it; else the one that leaves it as it is."""
-    device = loader.pin_memory_device or absent.only_backend()
+    device = loader.pin_memory_device or registry.only_backend()
     if not loader.pin_memory or device is None:
         return _as_it_is
     return functools.partial(pin_memory, device=device)

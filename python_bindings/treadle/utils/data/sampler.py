@@ -7,15 +7,15 @@ from __future__ import annotations
 import itertools
 from typing import Any, Generic, Iterable, Iterator, Optional, Sequence, Sized, TypeVar, Union, cast
 
-import treadle
-from treadle import Generator
+from treadle import _C
+from treadle._C import Generator
 
 T_co = TypeVar("T_co", covariant=True)
 
 
 def draw_seed(generator: Optional[Generator]) -> int:
     """A number to seed another generator with."""
-    return int(treadle.randint(0, 2**62, (1,), dtype=treadle.int64, generator=generator).item())
+    return int(_C.randint(0, 2**62, (1,), dtype=_C.int64, generator=generator).item())
 
 
 # Numbers that are drawn independently are drawn when they are needed: so many in one call, as in
@@ -96,12 +96,12 @@ class RandomSampler(Sampler[int]):
             generator.manual_seed(draw_seed(None))
         if self.replacement:
             for part in _parts(wanted, _AT_ONCE):
-                yield from treadle.randint(
-                    0, count, (part,), dtype=treadle.int64, generator=generator
+                yield from _C.randint(
+                    0, count, (part,), dtype=_C.int64, generator=generator
                 ).tolist()
             return
         while wanted > 0:
-            order = treadle.randperm(count, generator=generator).tolist()
+            order = _C.randperm(count, generator=generator).tolist()
             yield from order[:wanted]
             wanted -= count
 
@@ -117,7 +117,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        for place in treadle.randperm(len(self.indices), generator=self.generator).tolist():
+        for place in _C.randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[place]
 
     def __len__(self) -> int:
@@ -139,7 +139,7 @@ class WeightedRandomSampler(Sampler[int]):
             raise ValueError(
                 f"replacement should be a boolean value, but got replacement={replacement}"
             )
-        given = treadle.as_tensor(weights, dtype=treadle.float64)
+        given = _C.as_tensor(weights, dtype=_C.float64)
         if given.dim() != 1:
             raise ValueError(
                 f"weights should be a 1d sequence but given weights have shape {tuple(given.shape)}"
@@ -153,9 +153,7 @@ class WeightedRandomSampler(Sampler[int]):
         # What is drawn without replacement depends on all that was drawn before.
         size = _MANY if self.replacement else self.num_samples
         for part in _parts(self.num_samples, size):
-            drawn = treadle.multinomial(
-                self.weights, part, self.replacement, generator=self.generator
-            )
+            drawn = _C.multinomial(self.weights, part, self.replacement, generator=self.generator)
             yield from drawn.tolist()
 
     def __len__(self) -> int:

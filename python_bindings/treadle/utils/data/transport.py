@@ -19,7 +19,7 @@ from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from typing import Any
 
-from treadle import Tensor
+from treadle._C import Tensor
 from treadle._rebuild import _rebuild_from_bytes, _require_leaf, reduce_bytes, with_attributes
 
 _ALIGNMENT = 64

@@ -17,7 +17,8 @@ import sys
 import threading
 from typing import Any, Callable, List, Optional
 
-import treadle
+from treadle import _C
+from treadle.random import manual_seed
 from treadle.utils._exception_wrapper import ExceptionWrapper
 
 from . import transport
@@ -59,7 +60,7 @@ def run(job: WorkerJob, connection: Any, inherited: list) -> None:
     for other in inherited:
         other.close()
     # Threads of the parent do not exist here, and their pool must not be waited for.
-    treadle.set_num_threads(1)
+    _C.set_num_threads(1)
     orders = _Orders()
     threading.Thread(target=_listen, args=(connection, orders, os.getppid()), daemon=True).start()
     try:
@@ -170,7 +171,7 @@ def _seed(job: WorkerJob, base_seed: int) -> None:
     """Random numbers of every kind differ between workers and follow from the loader's seed."""
     seed = base_seed + job.worker_id
     random.seed(seed)
-    treadle.manual_seed(seed)
+    manual_seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(seed % 2**32)

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-import treadle
+from treadle import _C
+from treadle._C import Tensor
 
 
 def to_array(value: Any) -> np.ndarray:
     """The numbers of a tensor, array, list or number; at least one dimension."""
-    if isinstance(value, treadle.Tensor):
+    if isinstance(value, Tensor):
         value = value.detach().cpu()
-        if value.dtype == treadle.bfloat16:
-            value = value.to(treadle.float32)
+        if value.dtype == _C.bfloat16:
+            value = value.to(_C.float32)
         value = value.numpy(force=True)
     if isinstance(value, str):
         raise NotImplementedError(f"expected numbers, a tensor or an array, got the text {value!r}")

@@ -12,7 +12,9 @@ from __future__ import annotations
 import bisect
 from typing import Any, Optional
 
-import treadle
+from treadle import _C
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import enable_grad
 from treadle.viz.history import Step, named_tensors, steps_of
 
 from . import _wire
@@ -24,7 +26,7 @@ def graph_def(model: Any, arguments: Any) -> bytes:
         arguments = (arguments,)
     arguments = tuple(_with_gradient(argument) for argument in arguments)
     scopes = _Scopes(model)
-    with scopes, treadle.enable_grad():
+    with scopes, enable_grad():
         output = model(*arguments)
     names = named_tensors(model)
     names.update({id(a): f"input_{n}" for n, a in enumerate(arguments) if _is_tensor(a)})
@@ -43,7 +45,7 @@ def graph_def(model: Any, arguments: Any) -> bytes:
 
 
 def _is_tensor(value: Any) -> bool:
-    return isinstance(value, treadle.Tensor)
+    return isinstance(value, Tensor)
 
 
 def _with_gradient(value: Any) -> Any:
@@ -99,7 +101,7 @@ class _Scopes:
         self._note()
 
     def _note(self) -> None:
-        node = (treadle.zeros((), requires_grad=True) + 0).grad_fn
+        node = (_C.zeros((), requires_grad=True) + 0).grad_fn
         self._times.append(node._sequence_nr())  # type: ignore[union-attr]
         self._scopes.append(self._open[-1] if self._open else "")
 

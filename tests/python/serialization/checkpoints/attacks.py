@@ -163,7 +163,7 @@ _CALLED = (
     "torch.serialization.save torch._utils._import_dotted_name torch.utils.cpp_extension.load "
     "torch.storage._load_from_bytes torch._rebuild._rebuild_from_bytes "
     "treadle._rebuild._rebuild_from_bytes treadle.zeros treadle.load treadle.save "
-    "treadle.utils._atomic_file.replacing treadle.serialization.load treadle.nn.functional.relu "
+    "treadle._atomic_file.replacing treadle.serialization.load treadle.nn.functional.relu "
     "torch.nn.functional.relu torch.nn.functional.pad torch.relu torch.nn.Linear "
     "torch.nn.modules.linear.Linear torch.optim.adam.Adam torch.utils.data.DataLoader "
     "torch.Tensor torch.FloatTensor torch.FloatStorage torch.nn.Module.load_state_dict "

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import List
 
-import treadle
-from treadle import Tensor, _names, nn
+from treadle import _C, _names, nn
+from treadle._C import Tensor
 
 
 class FloatFunctional(nn.Module):
@@ -34,31 +34,31 @@ class FloatFunctional(nn.Module):
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """x + y."""
-        return self.activation_post_process(treadle.add(x, y))
+        return self.activation_post_process(_C.add(x, y))
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
         """x + y; as in PyTorch it is not passed to activation_post_process."""
-        return treadle.add(x, y)
+        return _C.add(x, y)
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
         """x * y."""
-        return self.activation_post_process(treadle.mul(x, y))
+        return self.activation_post_process(_C.mul(x, y))
 
     def mul_scalar(self, x: Tensor, y: float) -> Tensor:
         """x * y; as in PyTorch it is not passed to activation_post_process."""
-        return treadle.mul(x, y)
+        return _C.mul(x, y)
 
     def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:
         """cat(x, dim)."""
-        return self.activation_post_process(treadle.cat(x, dim))
+        return self.activation_post_process(_C.cat(x, dim))
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
         """relu(x + y)."""
-        return self.activation_post_process(treadle.relu(treadle.add(x, y)))
+        return self.activation_post_process(_C.relu(_C.add(x, y)))
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
         """x @ y."""
-        return self.activation_post_process(treadle.matmul(x, y))
+        return self.activation_post_process(_C.matmul(x, y))
 
 
 __getattr__ = _names.attributes_of(__name__)

@@ -15,8 +15,8 @@ from __future__ import annotations
 import operator
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
-import treadle
-from treadle import nn
+from treadle import _C, nn
+from treadle.functional import _assert
 from treadle.fx.experimental.migrate_gradual_types.constraint import (
     ApplyBroadcasting,
     BinConstraintD,
@@ -128,8 +128,8 @@ def _by_rank(
 @register_inference_rule("int")
 @register_inference_rule("long")
 @register_inference_rule("contiguous")
-@register_inference_rule(treadle.ones)
-@register_inference_rule(treadle.zeros)
+@register_inference_rule(_C.ones)
+@register_inference_rule(_C.zeros)
 def equality_inference_rule(
     n: Node, symbols: _Symbols, constraints: List[Constraint], counter: int
 ) -> _Made:
@@ -180,7 +180,7 @@ def type_inference_rule(
     return [consistent, BinConstraintT(output, other, op_eq)], counter
 
 
-@register_inference_rule(treadle._assert)
+@register_inference_rule(_assert)
 def assert_inference_rule(
     n: Node, symbols: _Symbols, constraints: List[Constraint], counter: int
 ) -> _Made:
@@ -188,7 +188,7 @@ def assert_inference_rule(
     return [], counter
 
 
-@register_inference_rule(treadle.tensor)
+@register_inference_rule(_C.tensor)
 def tensor_inference_rule(
     n: Node, symbols: _Symbols, constraints: List[Constraint], counter: int
 ) -> _Made:
@@ -216,9 +216,9 @@ def _operands(n: Node) -> Tuple[Any, Any]:
 
 
 @register_inference_rule(operator.mul)
-@register_inference_rule(treadle.ne)
+@register_inference_rule(_C.ne)
 @register_inference_rule("ne")
-@register_inference_rule(treadle.add)
+@register_inference_rule(_C.add)
 @register_inference_rule(operator.add)
 def broadcasting_inference_rule(
     n: Node, symbols: _Symbols, constraints: List[Constraint], counter: int
@@ -226,7 +226,7 @@ def broadcasting_inference_rule(
     """The bound of both types after broadcasting; beside a number, the type of the tensor. Of sizes
     the sum or product."""
     first, second = _operands(n)
-    signs = {operator.add: "+", treadle.add: "+", operator.mul: "*"}
+    signs = {operator.add: "+", _C.add: "+", operator.mul: "*"}
     known = [symbols[v] if isinstance(v, Node) else v for v in (first, second)]
     tensors = [v for v in known if isinstance(v, TVar)]
     if not tensors:
@@ -347,7 +347,7 @@ def torch_dim_inference_rule(
 # ---- tensors of other sizes ----
 
 
-@register_inference_rule(treadle.full)
+@register_inference_rule(_C.full)
 def full_inference_rule(
     n: Node, symbols: _Symbols, constraints: List[Constraint], counter: int
 ) -> _Made:
@@ -355,7 +355,7 @@ def full_inference_rule(
     return _of_sizes(n, _argument(n, 0, "size"), symbols, counter)
 
 
-@register_inference_rule(treadle.arange)
+@register_inference_rule(_C.arange)
 def arange_inference_rule(
     n: Node, symbols: _Symbols, constraints: List[Constraint], counter: int
 ) -> _Made:
@@ -371,7 +371,7 @@ def arange_inference_rule(
     return [_has_type(output, [size]), Disj([unknown, known])], counter
 
 
-@register_inference_rule(treadle.reshape)
+@register_inference_rule(_C.reshape)
 def reshape_inference_rule(
     n: Node, symbols: _Symbols, constraints: List[Constraint], counter: int
 ) -> _Made:
@@ -452,7 +452,7 @@ def range_check(i: int, n: int) -> Constraint:
     return T() if -n <= i < n else F()
 
 
-@register_inference_rule(treadle.cumsum)
+@register_inference_rule(_C.cumsum)
 def cumsum_inference_rule(
     n: Node, symbols: _Symbols, constraints: List[Constraint], counter: int
 ) -> _Made:
@@ -478,7 +478,7 @@ def generate_flatten_constraints(
     return Conj([_has_type(input, dims), joined, *gen_nat_constraints(dims)]), counter
 
 
-@register_inference_rule(treadle.flatten)
+@register_inference_rule(_C.flatten)
 def flatten_inference_rule(
     n: Node, symbols: _Symbols, constraints: List[Constraint], counter: int
 ) -> _Made:
@@ -493,7 +493,7 @@ def flatten_inference_rule(
     return [Disj(choices)], counter
 
 
-@register_inference_rule(treadle.bmm)
+@register_inference_rule(_C.bmm)
 def bmm_inference_rule(
     n: Node, symbols: _Symbols, constraints: List[Constraint], counter: int
 ) -> _Made:

@@ -7,8 +7,9 @@ from __future__ import annotations
 import operator
 from typing import Any, Mapping, Sequence
 
-import treadle
 from treadle import nn
+from treadle._C import Tensor
+from treadle.autograd.grad_mode import no_grad
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.interpreter import Interpreter
 from treadle.fx.node import Node
@@ -20,7 +21,7 @@ from treadle.utils._pytree import tree_leaves
 
 def _devices(nodes: Sequence[Node]) -> set:
     leaves = (leaf for node in nodes for leaf in tree_leaves(node.meta.get("val")))
-    return {leaf.device.type for leaf in leaves if isinstance(leaf, treadle.Tensor)}
+    return {leaf.device.type for leaf in leaves if isinstance(leaf, Tensor)}
 
 
 class CudaGraphsSupport(OperatorSupport):
@@ -47,7 +48,7 @@ def partition_cudagraphs(gm: GraphModule, inputs: Sequence[Any]) -> GraphModule:
     """A module whose calls on CUDA devices are in submodules. The graph is run on the inputs, to
     know where its tensors are."""
     before = {node: node.meta.get("val") for node in gm.graph.nodes}
-    with treadle.no_grad():
+    with no_grad():
         _Examples(gm).run(*inputs)
     support = CudaGraphsSupport()
     partitioner = CapabilityBasedPartitioner(gm, support, allows_single_node_partition=True)

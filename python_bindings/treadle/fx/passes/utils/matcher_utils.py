@@ -8,7 +8,7 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-import treadle
+from treadle._C import Tensor
 from treadle.fx.graph import Graph
 from treadle.fx.node import Node
 
@@ -191,7 +191,7 @@ def _value_at(node: Node) -> Any:
 
 def _equal(one: Any, other: Any) -> bool:
     """Whether attributes match: tensors do whatever their values, as arguments of a pattern do."""
-    both = isinstance(one, treadle.Tensor) and isinstance(other, treadle.Tensor)
+    both = isinstance(one, Tensor) and isinstance(other, Tensor)
     return both or type(one) is type(other)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import treadle
+from treadle import _C
 from treadle.utils.benchmark.op_fuzzers._sizes import MOST_BYTES, dimensions, sizes, steps
 from treadle.utils.benchmark.utils.fuzzer import FuzzedParameter, FuzzedTensor, Fuzzer
 
@@ -16,7 +16,7 @@ class OpFuzzer(Fuzzer):
 
     operands: tuple[str, ...] = ()
 
-    def __init__(self, seed: Any, dtype: Any = treadle.float32, cuda: bool = False) -> None:
+    def __init__(self, seed: Any, dtype: Any = _C.float32, cuda: bool = False) -> None:
         names = self.operands
         places = [f"{name}_step_{i}" for name in names for i in range(3)]
         super().__init__(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import treadle
+from treadle import _C
 from treadle.utils.benchmark.op_fuzzers._sizes import dimensions, sizes
 from treadle.utils.benchmark.utils.fuzzer import FuzzedParameter, Fuzzer
 from treadle.utils.benchmark.utils.sparse_fuzzer import FuzzedSparseTensor
@@ -37,7 +37,7 @@ class OpSparseFuzzer(Fuzzer):
                     sparse_dim="sparse_dim",
                     density="density",
                     coalesced="coalesced",
-                    dtype=dtype or treadle.get_default_dtype(),
+                    dtype=dtype or _C.get_default_dtype(),
                     cuda=cuda,
                 )
                 for name in self.operands

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, List
 
-import treadle
+from treadle import _C
 from treadle.utils.benchmark.op_fuzzers._sizes import MOST_BYTES, dimensions
 from treadle.utils.benchmark.utils.fuzzer import FuzzedParameter, FuzzedTensor, Fuzzer
 
@@ -37,7 +37,7 @@ class SpectralOpFuzzer(Fuzzer):
         self,
         *,
         seed: int,
-        dtype: Any = treadle.float64,
+        dtype: Any = _C.float64,
         cuda: bool = False,
         probability_regular: float = 1.0,
     ) -> None:

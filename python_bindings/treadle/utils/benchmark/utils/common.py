@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-import treadle
+from treadle import _C
 
 _UNITS = (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0))
 _ENGLISH = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
@@ -41,12 +41,12 @@ def ordered_unique(elements: Iterable[Any]) -> List[Any]:
 @contextlib.contextmanager
 def set_torch_threads(n: int) -> Iterator[None]:
     """Within it operators use n threads."""
-    before = treadle.get_num_threads()
-    treadle.set_num_threads(n)
+    before = _C.get_num_threads()
+    _C.set_num_threads(n)
     try:
         yield
     finally:
-        treadle.set_num_threads(before)
+        _C.set_num_threads(before)
 
 
 @dataclass(frozen=True)

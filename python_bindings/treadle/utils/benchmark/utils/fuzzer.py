@@ -20,7 +20,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import numpy as np
 
-import treadle
+from treadle import _C
+from treadle.random import manual_seed
 
 # So many draws in a row may be refused before a fuzzer gives up.
 _MOST_REFUSED = 1000
@@ -127,7 +128,7 @@ class FuzzedTensor:
         max_allocation_bytes: Optional[int] = None,
         dim_parameter: Optional[str] = None,
         roll_parameter: Optional[str] = None,
-        dtype: Any = treadle.float32,
+        dtype: Any = _C.float32,
         cuda: bool = False,
         tensor_constructor: Optional[Callable[..., Any]] = None,
     ) -> None:
@@ -148,8 +149,8 @@ class FuzzedTensor:
     def default_tensor_constructor(size: Any, dtype: Any, **kwargs: Any) -> Any:
         """Random numbers: normal ones, or integers from 1 to 126."""
         if dtype.is_floating_point or dtype.is_complex:
-            return treadle.rand(size, dtype=dtype)
-        return treadle.randint(1, 127, size=size, dtype=dtype)
+            return _C.rand(size, dtype=dtype)
+        return _C.randint(1, 127, size=size, dtype=dtype)
 
     def _sizes(self, params: Dict[str, Any]) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
         def resolved(values: Sequence[Any]) -> List[int]:
@@ -255,7 +256,7 @@ class Fuzzer:
         """n times (tensors, what is said of each, parameters), each by name; the same again for the
         same seed, which counts for the tensors' elements, too."""
         state = np.random.RandomState(self._seed)
-        treadle.manual_seed(int(state.randint(0, 2**31)))
+        manual_seed(int(state.randint(0, 2**31)))
         for _ in range(n):
             params = self._draw(state)
             made = {t.name: t._make_tensor(params, state) for t in self._tensors}

@@ -9,7 +9,7 @@ from typing import Any, Dict, Optional, Tuple, Union
 
 import numpy as np
 
-import treadle
+from treadle import _C
 from treadle.utils.benchmark.utils.fuzzer import FuzzedTensor
 
 
@@ -29,7 +29,7 @@ class FuzzedSparseTensor(FuzzedTensor):
         nnz: Optional[str] = None,
         density: Optional[str] = None,
         coalesced: Optional[str] = None,
-        dtype: Any = treadle.float32,
+        dtype: Any = _C.float32,
         cuda: bool = False,
     ) -> None:
         super().__init__(
@@ -44,10 +44,12 @@ class FuzzedSparseTensor(FuzzedTensor):
         size: Any, dtype: Any, sparse_dim: int, nnz: int, is_coalesced: bool
     ) -> Any:
         """Random entries at random places; `is_coalesced` makes each place be there once."""
+        from treadle.sparse import sparse_coo_tensor
+
         values = FuzzedTensor.default_tensor_constructor((nnz, *size[sparse_dim:]), dtype)
-        sizes = treadle.tensor(list(size[:sparse_dim])).unsqueeze(1)
-        indices = (treadle.rand(sparse_dim, nnz) * sizes).to(treadle.int64)
-        made = treadle.sparse_coo_tensor(indices, values, tuple(size))
+        sizes = _C.tensor(list(size[:sparse_dim])).unsqueeze(1)
+        indices = (_C.rand(sparse_dim, nnz) * sizes).to(_C.int64)
+        made = sparse_coo_tensor(indices, values, tuple(size))
         return made.coalesce() if is_coalesced else made
 
     def _make_tensor(

@@ -8,14 +8,16 @@ import enum
 import timeit
 from typing import Any, Callable, Dict, List, Optional
 
-import treadle
+from treadle import _names
 from treadle.utils.benchmark.utils.common import Measurement, TaskSpec, set_torch_threads
 
 
 def timer() -> float:
     """A clock in seconds, after the work of devices is done."""
-    if treadle.accelerator.is_available():
-        treadle.accelerator.synchronize()
+    from treadle import accelerator
+
+    if accelerator.is_available():
+        accelerator.synchronize()
     return timeit.default_timer()
 
 
@@ -47,7 +49,7 @@ class Timer:
         if language not in (Language.PYTHON, "py", "python") or global_setup:
             raise NotImplementedError("Timer: expected a statement in Python, got one in C++")
         names = dict(globals or {})
-        names.setdefault("torch", treadle)
+        names.setdefault("torch", _names.package())
         self._timer = timeit.Timer(stmt, setup, timer, names)
         self._task_spec = TaskSpec(
             stmt, setup, global_setup, label, sub_label, description, env, num_threads

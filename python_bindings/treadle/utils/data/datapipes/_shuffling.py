@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from typing import Any, Optional
 
-import treadle
+from treadle import _C
 from treadle.utils.data.worker_info import get_worker_info
 
 
@@ -47,7 +47,7 @@ class Shuffling:
         if get_worker_info() is not None and self._last_seed is not None:
             # Workers that stay for several passes must agree, for each takes its part of one order.
             return random.Random(self._last_seed).getrandbits(62)
-        return int(treadle.empty((), dtype=treadle.int64).random_().item())
+        return int(_C.empty((), dtype=_C.int64).random_().item())
 
     def __len__(self) -> int:
         return len(self.datapipe)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional, Set
 
-import treadle
 from treadle.fx.graph_module import GraphModule
 from treadle.fx.node import Node, _draws_numbers
 from treadle.fx.passes.infra.pass_base import PassBase, PassResult
@@ -14,7 +13,9 @@ from treadle.utils._pytree import tree_flatten as tree_flatten
 
 
 def _of_aten(*names: str) -> Set[Any]:
-    found = (getattr(treadle.ops.aten, name, None) for name in names)
+    from treadle._ops import ops
+
+    found = (getattr(ops.aten, name, None) for name in names)
     return {packet for packet in found if packet is not None}
 
 

@@ -16,7 +16,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple, Union
 
-import treadle
 from treadle.utils.benchmark.utils.common import TaskSpec
 
 
@@ -159,7 +158,9 @@ class CopyIfCallgrind:
     """
 
     def __init__(self, value: Any, *, setup: Optional[str] = None) -> None:
-        module = isinstance(value, treadle.nn.Module)
+        from treadle import nn
+
+        module = isinstance(value, nn.Module)
         if not module:
             try:
                 pickle.dumps(value)

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterator
 
-import treadle
+from treadle import _C
+from treadle._C import Tensor
 
 from ..datapipe import IterDataPipe, functional_datapipe
 from ..utils.common import validate_input_col
@@ -29,7 +30,7 @@ class FilterIterDataPipe(IterDataPipe):
             taken = self.filter_fn(*(data[c] for c in column))
         else:
             taken = self.filter_fn(data[column])
-        if isinstance(taken, treadle.Tensor) and taken.dtype == treadle.bool and taken.dim() == 0:
+        if isinstance(taken, Tensor) and taken.dtype == _C.bool and taken.dim() == 0:
             return bool(taken)
         if type(taken).__name__ not in ("bool", "bool_"):
             raise ValueError(

@@ -18,7 +18,7 @@ import os
 import pickle
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
-import treadle
+from treadle import _C
 
 from .common import StreamWrapper
 
@@ -42,6 +42,8 @@ def _module(name: str, package: str, kind: str) -> Any:
 def basichandlers(extension: str, data: Any) -> Any:
     """Texts (txt, text, transcript), integers (cls, cls2, class, count, index, inx, id; None for
     what is none), JSON (json, jsn), pickles (pyd, pickle) and files of save() (pt)."""
+    from treadle.serialization import load as _load
+
     if extension in ("txt", "text", "transcript"):
         return data.decode("utf-8")
     if extension in ("cls", "cls2", "class", "count", "index", "inx", "id"):
@@ -54,7 +56,7 @@ def basichandlers(extension: str, data: Any) -> Any:
     if extension in ("pyd", "pickle"):
         return pickle.loads(data)  # noqa: S301  the format's own danger
     if extension == "pt":
-        return treadle.load(io.BytesIO(data))
+        return _load(io.BytesIO(data))
     return None
 
 
@@ -112,7 +114,7 @@ class ImageHandler:
             result = result.astype("f") / 255.0
         if kind == "numpy":
             return result
-        tensor = treadle.tensor(result)
+        tensor = _C.tensor(result)
         return tensor.permute(2, 0, 1) if tensor.dim() == 3 else tensor
 
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import treadle
+from treadle import _C
 from treadle.utils.data.graph_settings import apply_random_seed
 
 from ..datapipe import IterDataPipe
 
 
 def _simple_graph_snapshot_restoration(
-    datapipe: IterDataPipe, n_iterations: int, rng: Optional[treadle.Generator] = None
+    datapipe: IterDataPipe, n_iterations: int, rng: Optional[_C.Generator] = None
 ) -> None:
     """The next pass over the pipe begins behind its first samples. rng: where seeds of random
     orders are drawn from. Raises RuntimeError where there are not so many samples, and where a
