@@ -128,15 +128,24 @@ def questions(kind: str) -> Questions:
     def is_bf16_supported(including_emulation: bool = True) -> bool:
         return is_available()
 
-    docs = (
-        f"Whether tensors can be made on {words.one}.",
-        f"How many {words.several}there are.",
-        f"Whether {words.kind} has been used: never where there is none.",
-        f"Whether {words.one} computes in bfloat16.",
+    return Questions(
+        _documented(
+            is_available, kind, "is_available", f"Whether tensors can be made on {words.one}."
+        ),
+        _documented(device_count, kind, "device_count", f"How many {words.several}there are."),
+        _documented(
+            is_initialized,
+            kind,
+            "is_initialized",
+            f"Whether {words.kind} has been used: never where there is none.",
+        ),
+        _documented(
+            is_bf16_supported,
+            kind,
+            "is_bf16_supported",
+            f"Whether {words.one} computes in bfloat16.",
+        ),
     )
-    functions = (is_available, device_count, is_initialized, is_bf16_supported)
-    named = (_documented(f, kind, f.__name__, doc) for f, doc in zip(functions, docs))
-    return Questions(*named)
 
 
 class Seeds(NamedTuple):
@@ -163,15 +172,16 @@ def seeds(module: str, generator: str = "the generator of the current device") -
     def seed_all() -> None:
         pass
 
-    docs = (
-        f"Seed {generator}, if there is one.",
-        "Seed the generators of all devices.",
-        f"Seed {generator} from the system, if there is one.",
-        "Seed the generators of all devices from the system.",
+    return Seeds(
+        _documented(manual_seed, module, "manual_seed", f"Seed {generator}, if there is one."),
+        _documented(
+            manual_seed_all, module, "manual_seed_all", "Seed the generators of all devices."
+        ),
+        _documented(seed, module, "seed", f"Seed {generator} from the system, if there is one."),
+        _documented(
+            seed_all, module, "seed_all", "Seed the generators of all devices from the system."
+        ),
     )
-    functions = (manual_seed, manual_seed_all, seed, seed_all)
-    named = (_documented(f, module, f.__name__, doc) for f, doc in zip(functions, docs))
-    return Seeds(*named)
 
 
 class Memory(NamedTuple):
@@ -198,15 +208,21 @@ def memory(module: str) -> Memory:
     def reset_peak_memory_stats(device: Any = None) -> None:
         pass
 
-    docs = (
-        "Bytes that tensors take on a device.",
-        "Numbers about the allocator of a device: there is none.",
-        "Nothing is kept for later on a device.",
-        "Nothing was counted.",
+    return Memory(
+        _documented(
+            memory_allocated, module, "memory_allocated", "Bytes that tensors take on a device."
+        ),
+        _documented(
+            memory_stats,
+            module,
+            "memory_stats",
+            "Numbers about the allocator of a device: there is none.",
+        ),
+        _documented(empty_cache, module, "empty_cache", "Nothing is kept for later on a device."),
+        _documented(
+            reset_peak_memory_stats, module, "reset_peak_memory_stats", "Nothing was counted."
+        ),
     )
-    functions = (memory_allocated, memory_stats, empty_cache, reset_peak_memory_stats)
-    named = (_documented(f, module, f.__name__, doc) for f, doc in zip(functions, docs))
-    return Memory(*named)
 
 
 # ---- the device beside the CPU, whichever it is --------------------------------------------------

@@ -123,7 +123,7 @@ _WRITTEN: Dict[str, Tuple[str, Callable[..., Any]]] = {
     "aten::_unsafe_view": ("(Tensor self, int[] size) -> Tensor", Tensor.reshape),
     "aten::native_dropout": (
         "(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-        lambda input, p, train: native_dropout(input, p, train),  # type: ignore[misc]
+        lambda input, p, train: native_dropout(input, p, train),
     ),
     "aten::_pin_memory": ("(Tensor self, Device? device=None) -> Tensor", _pin_memory),
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": (

@@ -10,7 +10,8 @@ from treadle._device import facade
 __getattr__ = _names.attributes_of(__name__)
 
 is_available = facade.questions("mps").is_available
-manual_seed, _, seed, _ = facade.seeds("mps", "its generator")
+_seeds = facade.seeds("mps", "its generator")
+manual_seed, seed = _seeds.manual_seed, _seeds.seed
 
 
 def device_count() -> int:
