@@ -20,6 +20,16 @@ PACKAGE = Path(treadle.__file__).parent
 PAGE = ROOT / "docs" / "arguments-without-effect.md"
 # The parts of load and save, which nobody else calls.
 LEFT_OUT = re.compile(r"serialization/_[a-z]")
+# Public modules that show the functions of a private one.
+SHOWN_BY = {
+    "_as_written/compiler": "compiler",
+    "_as_written/torchscript": "jit",
+    "_device/facade": "cuda",
+    "_device/registry": "accelerator",
+    "_jit_internal": "jit",
+}
+# It makes the functions of namespaces inside of its own functions.
+MAKES_FUNCTIONS = "_device/facade"
 # Of the names that Python itself calls, those whose parameters are the caller's.
 CALLED_BY_USERS = {"__init__", "__new__", "__call__"}
 
@@ -28,14 +38,20 @@ Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 @functools.lru_cache(maxsize=None)
 def sources() -> List[Tuple[str, ast.Module]]:
-    """The name of each module up to its first private part, and its tree."""
+    """The name of each module up to its first private part, or the public one that shows it; and
+    its tree."""
     made = []
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE).as_posix()
         if not LEFT_OUT.match(place):
-            parts = place[: -len(".py")].split("/")
+            name = place[: -len(".py")]
+            parts = SHOWN_BY.get(name, name).split("/")
             public = itertools.takewhile(lambda part: not part.startswith("_"), parts)
-            made.append((".".join(public), ast.parse(path.read_text())))
+            tree = ast.parse(path.read_text())
+            if name == MAKES_FUNCTIONS:
+                made_inside = [part for node in tree.body for part in getattr(node, "body", [])]
+                tree = ast.Module(body=made_inside, type_ignores=[])
+            made.append((".".join(public), tree))
     return made
 
 
