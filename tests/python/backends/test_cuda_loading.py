@@ -93,7 +93,9 @@ def test_what_needs_a_device_says_so() -> None:
 def test_what_is_not_there_with_a_device_is_not_a_missing_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(treadle._device.facade, "of_backend", lambda *_: None)
+    from treadle._device import facade
+
+    monkeypatch.setattr(facade, "of_backend", lambda *_: None)
     monkeypatch.setattr(treadle._C, "_backends", lambda: ["cuda"])
     with pytest.raises(NotImplementedError, match="^cuda.temperature: not implemented$"):
         treadle.cuda.temperature()
