@@ -23,6 +23,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
+import warnings
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 from treadle import _C, _names
@@ -196,8 +197,10 @@ def get_ignored_functions() -> Set[Callable]:
     ignored = {is_tensor, is_storage, typename, broadcast_shapes}
     settings = ("set_", "get_", "is_autocast", "autocast_", "is_anomaly", "is_grad", "is_inference")
     package = _names.package()
-    for name in dir(package):
-        value = getattr(package, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some names are deprecated
+        values = [(name, getattr(package, name)) for name in dir(package)]
+    for name, value in values:
         if isinstance(value, types.FunctionType) or name.startswith(settings):
             ignored.add(value)
     return {f for f in ignored if callable(f)}
