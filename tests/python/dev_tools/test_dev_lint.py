@@ -258,3 +258,10 @@ def test_a_module_that_imports_the_root(folders: ModuleType, line: str) -> None:
 def test_a_module_that_does_not_parse_is_left_to_its_own_rule(folders: ModuleType) -> None:
     modules = {"model": "from . import", "render": "from .model import Model"}
     assert import_cycles(folders, modules) == []
+
+
+# ---- this tree -----------------------------------------------------------------------------------
+
+
+def test_the_tree_keeps_the_rules(sources: ModuleType) -> None:
+    assert sources.folder_problems() == []
