@@ -1,5 +1,6 @@
 """Rules of ./dev lint that are about folders, not about single files: the number of files in one,
-the direction of C++ includes between layers, and that parts of one layer do not form a cycle.
+the direction of C++ includes between layers, that parts of one layer do not form a cycle, and that
+no module imports a root that only re-exports.
 
 Each rule is a function of paths, or of paths and texts, so that a test can give it a small tree.
 """
@@ -27,12 +28,15 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 # Folders below which no folders include each other in a cycle.
 INCLUDES_WITHOUT_CYCLES = ("core",)
 # Packages whose modules and sub-packages do not import each other in a cycle. The root of each is a
-# part, too: of treadle it only re-exports, and no module imports it.
+# part, too.
 IMPORTS_WITHOUT_CYCLES = (
     "codegen",
     "python_bindings/treadle",
     "python_bindings/treadle_testing",
 )
+# Packages whose root re-exports names and is imported by none of their modules. The rule of cycles
+# does not find such an import in a function, or in a module that the root imports lazily.
+REEXPORTING_ROOTS = ("python_bindings/treadle",)
 TYPES_ONLY = {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
 
 
@@ -56,6 +60,8 @@ def problems(texts: Mapping[str, str], names: Iterable[str]) -> Iterator[str]:
         yield from cycles(folder, "include", uses_by_includes(texts, folder))
     for package in IMPORTS_WITHOUT_CYCLES:
         yield from cycles(package, "import", uses_by_imports(texts, package))
+    for package in REEXPORTING_ROOTS:
+        yield from imports_of_root(texts, package)
 
 
 def crowded(names: Iterable[str]) -> Iterator[str]:
@@ -119,16 +125,22 @@ def uses_by_includes(texts: Mapping[str, str], folder: str) -> Uses:
 # ---- imports -------------------------------------------------------------------------------------
 
 
-def uses_by_imports(texts: Mapping[str, str], folder: str) -> Uses:
-    """Which modules and sub-packages directly below a package import which while they are loaded:
-    imports in functions and under TYPE_CHECKING are left out. The package's own `__init__` is a
-    part, too: an import of a name that is no module uses it."""
+def modules_of(texts: Mapping[str, str], folder: str) -> dict[tuple[str, ...], str]:
+    """The file of each module of a package, by the module's path: ("codegen", "render")."""
     package = PurePosixPath(folder).name
     modules: dict[tuple[str, ...], str] = {}
     for name in sorted(texts, reverse=True):  # x.py after x.pyi
         if name.startswith(folder + "/") and name.endswith((".py", ".pyi")):
             path = (package, *PurePosixPath(name).relative_to(folder).with_suffix("").parts)
             modules[path[:-1] if path[-1] == "__init__" else path] = name
+    return modules
+
+
+def uses_by_imports(texts: Mapping[str, str], folder: str) -> Uses:
+    """Which modules and sub-packages directly below a package import which while they are loaded:
+    imports in functions and under TYPE_CHECKING are left out. The package's own `__init__` is a
+    part, too: an import of a name that is no module uses it."""
+    modules = modules_of(texts, folder)
     found = [
         (name, path, imported)
         for path, name in sorted(modules.items())
@@ -138,12 +150,33 @@ def uses_by_imports(texts: Mapping[str, str], folder: str) -> Uses:
     # The build writes some modules; these import nothing from the package.
     generated = {i.module for _, _, i in found if i.module not in modules}
     uses: Uses = {}
-    for name, path, (line, module, imported) in found:
+    for name, path, (line, module, imported, _) in found:
         used = next((m for m in ((*module, imported), module) if m in modules), None)
         if used and not (used == module and (*module, imported) in generated):
             pair = (_part(path), _part(used))
             uses.setdefault(pair, Use(name, line, modules[used]))
     return uses
+
+
+def imports_of_root(texts: Mapping[str, str], folder: str) -> Iterator[str]:
+    """Lines of a package's modules that import its root: in functions, too. `import package.module`
+    is among them, for it binds the root's name."""
+    modules = modules_of(texts, folder)
+    root = (PurePosixPath(folder).name,)
+    for path, name in sorted(modules.items()):
+        if path == root or not name.endswith(".py"):
+            continue
+        is_package = name.endswith("/__init__.py")
+        for line, module, imported, alias in imports(texts[name], path, is_package, True):
+            if imported:
+                is_root = module == root and (*module, imported) not in modules
+            else:
+                is_root = module == root or (module[:1] == root and not alias)
+            if is_root:
+                yield (
+                    f"{name}:{line}: imports {root[0]}, whose root re-exports what modules define; "
+                    "import the module that defines the name"
+                )
 
 
 def _part(path: tuple[str, ...]) -> str:
@@ -155,23 +188,28 @@ class Import(NamedTuple):
 
     line: int
     module: tuple[str, ...]
-    name: str = ""
+    name: str
+    alias: str
 
 
-def imports(text: str, path: tuple[str, ...], is_package: bool) -> Iterator[Import]:
-    """The imports that run when a module is loaded."""
+def imports(
+    text: str, path: tuple[str, ...], is_package: bool, everywhere: bool = False
+) -> Iterator[Import]:
+    """The imports that run when a module is loaded, or all with `everywhere`."""
     try:
-        body = ast.parse(text).body
+        tree = ast.parse(text)
     except SyntaxError:  # a rule of its own says so
         return
-    for node in _run_at_import(body):
+    for node in ast.walk(tree) if everywhere else _run_at_import(tree.body):
         if isinstance(node, ast.Import):
-            yield from (Import(node.lineno, tuple(alias.name.split("."))) for alias in node.names)
+            for a in node.names:
+                yield Import(node.lineno, tuple(a.name.split(".")), "", a.asname or "")
         elif isinstance(node, ast.ImportFrom):
             module = tuple(node.module.split(".")) if node.module else ()
             if node.level:
                 module = (*path[: len(path) + is_package - node.level], *module)
-            yield from (Import(node.lineno, module, alias.name) for alias in node.names)
+            for a in node.names:
+                yield Import(node.lineno, module, a.name, a.asname or "")
 
 
 def _run_at_import(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

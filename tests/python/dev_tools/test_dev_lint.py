@@ -260,6 +260,64 @@ def test_a_module_that_does_not_parse_is_left_to_its_own_rule(folders: ModuleTyp
     assert import_cycles(folders, modules) == []
 
 
+# ---- imports of a root that only re-exports ------------------------------------------------------
+
+
+def imports_of_root(folders: ModuleType, line: str, module: str = "model") -> list[str]:
+    """The imports of the root of a package lib/codegen by one of its modules."""
+    texts = {"lib/codegen/_C.pyi": "x: int", "lib/codegen/render.py": ""}
+    texts |= {"lib/codegen/__init__.py": "from . import *", f"lib/codegen/{module}.py": line}
+    return list(folders.imports_of_root(texts, "lib/codegen"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import codegen",
+        "import codegen as package",
+        "import codegen.render",  # binds the name codegen
+        "from codegen import Model",
+        "from codegen import render, Model",
+        "from codegen import *",
+        "from . import Model",
+        "if TYPE_CHECKING:\n    from codegen import Model",
+        "def f():\n    import codegen",
+        "class A:\n    def f(self):\n        from . import Model",
+    ],
+)
+def test_a_root_that_a_module_imports(folders: ModuleType, line: str) -> None:
+    assert imports_of_root(folders, line) == [
+        f"lib/codegen/model.py:{1 + line.count(chr(10))}: imports codegen, whose root re-exports "
+        "what modules define; import the module that defines the name"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("model", "import codegen.render as r, codegenerator"),
+        ("model", "from codegen import _C, render"),
+        ("model", "from codegen.render import Renderer"),
+        ("model", "from . import render"),
+        ("cpp/names", "from . import Types"),  # of codegen.cpp
+        ("cpp/names", "from .. import render"),
+        ("cpp/__init__", "from . import names"),
+        ("__init__", "from . import Model"),  # in the root itself
+    ],
+)
+def test_modules_that_are_imported_from_the_root(
+    folders: ModuleType, module: str, line: str
+) -> None:
+    assert imports_of_root(folders, line, module) == []
+
+
+def test_a_root_that_a_sub_package_imports(folders: ModuleType) -> None:
+    assert imports_of_root(folders, "import os\nfrom .. import Model", "cpp/names") == [
+        "lib/codegen/cpp/names.py:2: imports codegen, whose root re-exports what modules define; "
+        "import the module that defines the name"
+    ]
+
+
 # ---- this tree -----------------------------------------------------------------------------------
 
 
