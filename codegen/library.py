@@ -11,9 +11,9 @@ The two differ in nothing but names: the namespaces of the C++ code and the plac
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Optional
+from typing import Iterator, Mapping, Optional
 
-from .model import Model
+from .model.entry import Model
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,14 @@ class Library:
         return self.base is not None
 
     @property
+    def simd_namespace(self) -> str:
+        """Of the blocks of vector code, in the namespace of a target; "" for that itself."""
+        return f"library_{self.name}" if self.is_outside else ""
+
+    @property
     def simd(self) -> str:
-        """Prefix of the blocks of vector code in the namespace of a target."""
-        return f"library_{self.name}::" if self.is_outside else ""
+        """Its prefix."""
+        return f"{self.simd_namespace}::" if self.is_outside else ""
 
     def linked(self, part: str) -> str:
         """Prefix of functions written by hand, in the code of operators: `composite::`."""
@@ -59,12 +64,21 @@ class Library:
         """Prefix of the types of results with named parts; Treadle's own have a module for them."""
         return f"{self.name}.return_types." if self.is_outside else ""
 
-    @property
-    def function_prefixes(self) -> Mapping[str, tuple[str, str]]:
-        """Of Treadle's operators that formulas may call: C++ function -> (prefix, header)."""
-        if self.base is None:
-            return {}
-        return {f: (TREE.prefix, TREE.header.format(h)) for f, h in self.base.headers.items()}
+    def functions(self, model: Model) -> Mapping[str, tuple[str, str]]:
+        """The operators that formulas may call: C++ function -> (prefix, header). Those of the
+        library come before Treadle's.
+        """
+        found = {}
+        if self.base is not None:
+            of_base = self.base.headers.items()
+            found = {f: (TREE.prefix, TREE.header.format(name)) for f, name in of_base}
+        own = model.headers.items()
+        return found | {f: (self.prefix, self.header.format(name)) for f, name in own}
+
+    def clone_headers(self, model: Model) -> Iterator[str]:
+        """The header of Treadle's `clone`; none where the model has no such operator."""
+        if "clone" in (self.base or model).headers:
+            yield TREE.header.format("clone")
 
 
 TREE = Library(

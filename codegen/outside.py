@@ -15,11 +15,11 @@ import importlib.util
 import keyword
 import subprocess
 from pathlib import Path
-from typing import Iterator, Optional, Union
+from typing import Optional, Union
 
-from . import model as operator_model
+from .diagnostics import CodegenError
 from .library import outside
-from .model import Entry, Model
+from .model.load import load
 
 if importlib.util.find_spec("jinja2") is None:
     raise ImportError(
@@ -33,14 +33,12 @@ from .render import Renderer, write_if_changed  # noqa: E402
 PACKAGE = Path(__file__).parent.parent
 SCHEMAC = PACKAGE / "bin" / "schemac"
 MODEL = PACKAGE / "opmodel.json"
+__all__ = ["CodegenError", "check_name", "generate"]
+
 BANNERS = ("// Generated from ", "# Generated from ")
 
 # Namespaces that are taken, in C++ or in Python.
 TAKEN = frozenset("aten autograd hwy prim std treadle torch".split())
-
-
-class CodegenError(Exception):
-    """What is wrong with the files of a library, with its place where it has one."""
 
 
 def check_name(name: str) -> None:
@@ -70,11 +68,8 @@ def generate(
     folder.mkdir(parents=True, exist_ok=True)
     model_file = folder / "opmodel.json"
     _run_schemac(functions, derivatives, name, model_file)
-    model = operator_model.load(model_file)
-    base = operator_model.load(MODEL)
-    for problem in problems_of(model):
-        raise CodegenError(problem)
-    renderer = Renderer(model, shards, outside(name, base))
+    model = load(model_file)
+    renderer = Renderer(model, shards, outside(name, load(MODEL)))
     made = [model_file]
     for path, text in renderer.files():
         write_if_changed(out / path, text)
@@ -97,27 +92,6 @@ def _run_schemac(
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise CodegenError(done.stderr.partition("\nusage:")[0].strip())
-
-
-def problems_of(model: Model) -> Iterator[str]:
-    """What schemac lets pass, since it is fine in the tree."""
-    for e in model.entries:
-        place = f"{e.file}:{e.line}: error: {e.full_name}"
-        hint = _problem_of(e)
-        if hint:
-            yield f"{place} {hint}"
-
-
-def _problem_of(e: Entry) -> Optional[str]:
-    if "method" in e.variants:
-        return "has the variant 'method'; a library adds no methods to Tensor, remove it"
-    if e.python_module:
-        return "has a 'python_module'; the functions of a library are in its own, remove it"
-    if keyword.iskeyword(e.name) or e.name.startswith("__"):
-        return "cannot be the name of a function in Python; rename it"
-    if not e.returns and not any(a.type.writes for a in e.args):
-        return "returns nothing and writes nothing"
-    return None
 
 
 def _remove_stale(folder: Path, made: set[Path]) -> None:

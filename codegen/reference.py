@@ -17,27 +17,33 @@ import sys
 from pathlib import Path
 from typing import Iterable, Mapping
 
-from . import checks, cpp, python_filters
-from . import model as operator_model
-from .model import Entry, Form, Model
-from .render import environment, write_if_changed
+from .bindings.signatures import signature, text_signature
+from .cpp.expressions import as_written
+from .cpp.signatures import returns_of, with_defaults
+from .environment import environment
+from .model import expr
+from .model.entry import Condition, Entry, Kind, Model, Policy, Promotion
+from .model.load import load
+from .model.schema import Form
+from .operators.contract import check_text
+from .operators.lookup import shown_first
+from .render import write_if_changed
 
 _KINDS = {
-    "pointwise": "pointwise, computed for each element",
-    "reduce": "a reduction, which folds elements along dimensions",
-    "kernel": "a kernel that writes results of known shape",
-    "returns": "a kernel that makes results whose shape depends on values",
-    "view": "a view, which shares memory and runs no kernel",
-    "composite": "made of other operators",
-    "mutating": "writes to its argument",
+    Kind.POINTWISE: "pointwise, computed for each element",
+    Kind.REDUCE: "a reduction, which folds elements along dimensions",
+    Kind.KERNEL: "a kernel that writes results of known shape",
+    Kind.RETURNS: "a kernel that makes results whose shape depends on values",
+    Kind.VIEW: "a view, which shares memory and runs no kernel",
+    Kind.COMPOSITE: "made of other operators",
+    Kind.MUTATING: "writes to its argument",
 }
-_CLASSES = {
-    "any": "all dtypes",
-    "number": "all dtypes but bool",
-    "real": "integers and floating point",
-    "integral": "integers",
-    "floating": "floating point",
-    "complex": "complex",
+_POLICIES = {
+    Policy.LOWER: "its floating tensors are taken in the context's 16-bit dtype",
+    Policy.FLOAT32: "its 16-bit tensors are taken in float32",
+    Policy.WIDEST: "its tensors are taken in float32, unless all are of the 16-bit dtype",
+    Policy.AS_CALLED: "it runs as called, and so do its parts",
+    Policy.REFUSED: "a call is an error",
 }
 _OPERATORS = {
     "==": "is",
@@ -50,8 +56,7 @@ _OPERATORS = {
 
 
 def is_public(e: Entry) -> bool:
-    internal = {"internal", "no_python"} & set(e.tags)
-    return not (internal or e.name.startswith("_") or e.name.endswith("_backward"))
+    return not (e.is_internal or e.name.startswith("_") or e.name.endswith("_backward"))
 
 
 # ---- what a page says ----------------------------------------------------------------------------
@@ -64,45 +69,35 @@ def python_calls(e: Entry) -> list[str]:
     module = f"{e.python_module}." if e.python_module else ""
     module = "nn.functional." if module == "nn." else module
     for f in e.forms:
-        if f.form == "out":
+        if f.is_out:
             continue
-        s = python_filters._signature(e, f)
+        s = signature(e, f)
         if s.is_function:
-            lines.append(
-                f"{package}.{module}{f.name}{python_filters.text_signature(s)} -> {s.result_type}"
-            )
+            lines.append(f"{package}.{module}{f.name}{text_signature(s)} -> {s.result_type}")
         if s.is_method:
-            text = (
-                python_filters.text_signature(s, "$self")
-                .replace("($self, ", "(")
-                .replace("($self)", "()")
-            )
+            text = text_signature(s, is_method=True)
             lines.append(f"Tensor.{f.name}{text} -> {s.result_type}")
     return lines
 
 
 def cpp_call(f: Form, e: Entry) -> str:
-    name = e.name + "_out" if f.form == "out" else f.name
     namespace = "treadle::aten" if e.namespace == "aten" else e.namespace
-    return f"{cpp.returns_of(e, f)} {namespace}::{name}({cpp.with_defaults(e, f)})"
+    return f"{returns_of(f)} {namespace}::{f.function}({with_defaults(e, f)})"
 
 
 def kind_text(e: Entry) -> str:
     return _KINDS[e.kind]
 
 
-def _condition_words(c: operator_model.Expr) -> str:
-    tree = c.tree or {}
-    text = f"`{checks.check_text(tree, c.text)}`"
-    if (
-        tree.get("op") == "binary"
-        and tree["operator"] in _OPERATORS
-        and tree["lhs"]["op"] in ("name", "method")
-    ):
-        left, right = cpp.cpp_expr(tree["lhs"]), c.text.partition(f" {tree['operator']} ")[2]
-        if tree["lhs"]["op"] == "name" or not tree["lhs"]["args"]:
-            return f"`{left}` {_OPERATORS[tree['operator']]} `{right}`"
-    return text
+def _condition_words(c: Condition) -> str:
+    tree = c.tree
+    if isinstance(tree, expr.Binary) and tree.operator in _OPERATORS:
+        left = tree.left
+        measure = isinstance(left, expr.Method) and not left.arguments
+        if isinstance(left, expr.Name) or measure:
+            words = _OPERATORS[tree.operator]
+            return f"`{as_written(left)}` {words} `{as_written(tree.right)}`"
+    return f"`{check_text(c)}`"
 
 
 def contract_words(e: Entry) -> list[str]:
@@ -118,12 +113,12 @@ def contract_words(e: Entry) -> list[str]:
     if e.unlimited:
         names = ", ".join(f"`{n}`" for n in e.unlimited)
         lines.append(f"{names}: every value.")
-    if e.shape and e.shape.tree:
+    if e.shape and e.shape.rule:
         lines.append(f"The shapes fit by the rule `{e.shape.text}`.")
-    elif e.kind == "pointwise" and len(e.tensor_args) > 1:
+    elif e.kind is Kind.POINTWISE and len(e.tensor_args) > 1:
         names = ", ".join(f"`{a.name}`" for a in e.tensor_args)
         lines.append(f"The shapes of {names} broadcast.")
-    elif e.kind == "composite" and not lines:
+    elif e.kind is Kind.COMPOSITE and not lines:
         lines.append("What the operators it is made of accept.")
     return lines
 
@@ -132,8 +127,8 @@ def dtype_words(e: Entry) -> str:
     if not e.dtypes:
         return "it takes and makes no tensor."
     parts = [
-        ", ".join(names) + ("" if device == "all" else f" on {device}")
-        for device, names in e.dtypes.items()
+        str(row) + ("" if device == "all" else f" on {device}")
+        for device, row in e.dtypes.items()
     ]
     return "; ".join(parts) + (
         f"; selected by `{e.dtype_of}`." if len(e.tensor_args) > 1 and e.dtype_of else "."
@@ -145,12 +140,11 @@ def argument_dtype_words(e: Entry) -> list[str]:
     lines = []
     alike = [f"`{row.argument}`" for row in e.argument_dtypes if row.same and not row.dtypes]
     if alike and e.dtype_of:
-        key = e.arg(e.dtype_of)
-        of = f"`{key.name}[0]`" if key.type.is_tensor_list else f"`{key.name}`"
-        lines.append(f"{', '.join(alike)}: the dtype of {of}.")
+        of = shown_first(e.arg(e.dtype_of))
+        lines.append(f"{', '.join(alike)}: the dtype of `{of}`.")
     for row in e.argument_dtypes:
-        words = [", ".join(row.dtypes)] if row.dtypes else []
-        if len(row.dtypes) == len(cpp.all_dtypes()):
+        words = [str(row.dtypes)] if row.dtypes else []
+        if row.dtypes.is_every:
             words = ["every dtype"]
         elif row.same and row.dtypes:
             words.append(f"the dtype of `{e.dtype_of}`")
@@ -162,26 +156,30 @@ def argument_dtype_words(e: Entry) -> list[str]:
 
 
 def result_words(e: Entry) -> str:
-    if e.kind == "pointwise":
+    promote = e.promote or Promotion.COMMON
+    if e.kind is Kind.POINTWISE:
         how = {
-            "float": "integers become the default floating dtype",
-            "compare": "a bool for each element",
-            "bool": "a bool for each element",
-            "real": "the real dtype of a complex one",
-        }.get(e.promote or "", "the common dtype of the operands")
+            Promotion.FLOAT: "integers become the default floating dtype",
+            Promotion.COMPARE: "a bool for each element",
+            Promotion.BOOL: "a bool for each element",
+            Promotion.REAL: "the real dtype of a complex one",
+        }.get(promote, "the common dtype of the operands")
         order = "Strides keep the order of the operands' (channels last stays channels last)."
         return f"the broadcast shape; {how}. {order}"
-    if e.kind == "reduce":
-        how = {"sum": "integers and bool become int64", "bool": "bool", "float": "a floating dtype"}
-        dtype = how.get(e.promote or "", "the dtype of the operand")
+    if e.kind is Kind.REDUCE:
+        dtype = {
+            Promotion.SUM: "integers and bool become int64",
+            Promotion.BOOL: "bool",
+            Promotion.FLOAT: "a floating dtype",
+        }.get(promote, "the dtype of the operand")
         return f"the shape without the reduced dimensions (of size 1 with `keepdim`); {dtype}."
-    if e.kind == "view":
+    if e.kind is Kind.VIEW:
         return "shares the memory of the argument."
-    if e.kind == "returns":
+    if e.kind is Kind.RETURNS:
         return "its shape depends on the values; there is none on the meta device."
-    if e.kind == "mutating":
+    if e.kind is Kind.MUTATING:
         return "the argument itself, written."
-    if e.kind == "kernel":
+    if e.kind is Kind.KERNEL:
         return (
             f"contiguous, of the shape and dtype that `{e.shape.text}` gives."
             if e.shape
@@ -192,15 +190,8 @@ def result_words(e: Entry) -> str:
 
 def autocast_words(e: Entry) -> str:
     """In which dtype the operator runs under autocast; nothing where autocast leaves it alone."""
-    words = {
-        "lower": "its floating tensors are taken in the context's 16-bit dtype",
-        "float32": "its 16-bit tensors are taken in float32",
-        "widest": "its tensors are taken in float32, unless all are of the 16-bit dtype",
-        "as_called": "it runs as called, and so do its parts",
-        "refused": "a call is an error",
-    }
     rows = [
-        words[policy] if device == "all" else f"on {device} {words[policy]}"
+        _POLICIES[policy] if device == "all" else f"on {device} {_POLICIES[policy]}"
         for device, policy in e.autocast.items()
     ]
     return "; ".join(rows) + "." if rows else ""
@@ -209,7 +200,7 @@ def autocast_words(e: Entry) -> str:
 def derivative_words(e: Entry) -> str:
     d = e.derivative
     if d is None:
-        return "follows from its parts." if e.kind in ("composite", "view") else "none."
+        return "follows from its parts." if e.kind in (Kind.COMPOSITE, Kind.VIEW) else "none."
     without = (
         f" None for {', '.join(f'`{n}`' for n in d.non_differentiable)}."
         if d.non_differentiable
@@ -217,13 +208,11 @@ def derivative_words(e: Entry) -> str:
     )
     if not d.formulas:
         return "none: the result does not depend smoothly on the arguments."
-    return f"by the formulas of {d.file}:{d.line}.{without}"
+    return f"by the formulas of {d.place}.{without}"
 
 
 def derivative_formulas(e: Entry) -> list[str]:
-    return (
-        [f"{', '.join(f.targets)}: {f.text}" for f in e.derivative.formulas] if e.derivative else []
-    )
+    return [f"{', '.join(f.targets)}: {f.text}" for f in e.formulas]
 
 
 def first_sentence(entries: Iterable[Entry]) -> str:
@@ -255,15 +244,15 @@ def _sections(model: Model, names: Iterable[str]) -> list[tuple[str, list[str]]]
     source = Path(model.functions)
     headings: list[tuple[int, str]] = []
     if source.exists():
-        for number, line in enumerate(source.read_text().splitlines(), 1):
-            if line.startswith("# ----"):
-                headings.append((number, line.strip("#- ")))
+        for number, text in enumerate(source.read_text().splitlines(), 1):
+            if text.startswith("# ----"):
+                headings.append((number, text.strip("#- ")))
     found: dict[str, list[str]] = {}
     for name in names:
-        line = model.by_name[name][0].line
-        title = next((t for n, t in reversed(headings) if n <= line), "Operators")
+        line = model.by_name[name][0].place.line
+        title = next((title for begin, title in reversed(headings) if begin <= line), "Operators")
         found.setdefault(title, []).append(name)
-    return sorted(((t, sorted(n)) for t, n in found.items()))
+    return sorted((title, sorted(members)) for title, members in found.items())
 
 
 def pages(model: Model, examples: Mapping[str, str], table: str = "") -> Iterable[tuple[str, str]]:
@@ -310,14 +299,14 @@ def main(argv: list[str]) -> None:
     made = {
         out / path: text
         for path, text in pages(
-            operator_model.load(args.model), examples, Path(args.table).read_text()
+            load(args.model), examples, Path(args.table).read_text()
         )
     }
     for path, text in made.items():
         write_if_changed(path, text)
-    for old in out.rglob("*.md"):
-        if old not in made:
-            old.unlink()
+    for stale in out.rglob("*.md"):
+        if stale not in made:
+            stale.unlink()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from treadle.codegen import cpp, outside
+from treadle.codegen import outside
+from treadle.codegen.cpp.names import KEYWORDS, LOCALS
 from treadle.codegen.outside import CodegenError, generate
 
 import treadle
@@ -277,7 +278,7 @@ ScalarType u=int8) -> Tensor
 
 # The first of these are no names in expressions, the others mean something there.
 NO_NAMES = {"and", "or", "not", "if", "else", "true", "false", "bool", "grads", "out"}
-WORDS = sorted((cpp.KEYWORDS | cpp.LOCALS) - NO_NAMES)
+WORDS = sorted((KEYWORDS | LOCALS) - NO_NAMES)
 
 
 @pytest.mark.slow
@@ -352,6 +353,6 @@ def test_the_package_carries_what_the_build_uses() -> None:
     """One generator: the files in the package are those of the tree."""
     package = Path(treadle.__file__).parent / "codegen"
     tree = Path(__file__).resolve().parents[2] / "codegen"
-    for path in [*tree.glob("*.py"), *tree.glob("templates/*.j2")]:
+    for path in [*tree.rglob("*.py"), *tree.glob("templates/*.j2")]:
         assert (package / path.relative_to(tree)).read_bytes() == path.read_bytes(), path
     assert outside.SCHEMAC.exists()

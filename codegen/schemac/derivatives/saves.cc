@@ -4,6 +4,7 @@
 #include "codegen/schemac/derivatives/saves.h"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <set>
 #include <utility>
@@ -15,6 +16,13 @@ namespace {
 
 using schema::ExprKind;
 using schema::ExprNode;
+
+// The number that digits are; nothing where it is too large to be that of a result.
+std::optional<int> index_of(std::string_view digits) {
+  int index = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  return parsed.ec == std::errc() ? std::optional<int>(index) : std::nullopt;
+}
 
 class Collector {
  public:
@@ -122,8 +130,9 @@ std::vector<int> gradients_of(const schema::Expr& tree, const schema::FunctionSc
     if (is_incoming(node, "grad") && first != differentiable.end())
       found.insert(static_cast<int>(first - differentiable.begin()));
     if (node.kind == ExprKind::Index && is_incoming(*node.children[0], "grads") &&
-        node.children[1]->kind == ExprKind::Int)
-      found.insert(std::stoi(node.children[1]->text));
+        node.children[1]->kind == ExprKind::Int) {
+      if (const auto index = index_of(node.children[1]->text)) found.insert(*index);
+    }
   });
   return {found.begin(), found.end()};
 }

@@ -1,0 +1,40 @@
+"""What is wrong with the files of a library or of the tree, with its place, as schemac says it.
+
+    ops.yaml:12: error: f returns nothing and writes nothing
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterable
+
+
+@dataclass(frozen=True)
+class Place:
+    file: str
+    line: int
+    column: int = 0  # 0: the line as a whole
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    place: Place
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}: error: {self.message}" + (f"; {self.hint}" if self.hint else "")
+
+
+class CodegenError(Exception):
+    """What is wrong with the files of a library, with its place where it has one."""
+
+
+def raise_if_any(diagnostics: Iterable[Diagnostic]) -> None:
+    """Raises CodegenError with all of them, in the order of their places."""
+    found = sorted(set(diagnostics), key=lambda d: (d.place.file, d.place.line, d.place.column))
+    if found:
+        raise CodegenError("\n".join(map(str, found)))

@@ -1,0 +1,91 @@
+"""The dtypes that kernels know, in the order of the enum ScalarType.
+
+    Dtype("float32", "Float32", "float", DtypeKind.FLOATING, ("float",), 11)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterator
+
+from .words import Word
+
+
+class DtypeKind(Word):
+    BOOL = "bool"
+    UNSIGNED = "unsigned"
+    SIGNED = "signed"
+    FLOATING = "floating"
+    COMPLEX = "complex"
+
+
+@dataclass(frozen=True)
+class Dtype:
+    name: str  # in entries and in Python
+    enumerator: str  # of ScalarType
+    cpp: str  # the type of an element in C++
+    kind: DtypeKind
+    aliases: tuple[str, ...]  # by which defaults name it as well
+    index: int  # in ScalarType
+
+    @property
+    def is_inexact(self) -> bool:
+        return self.kind in (DtypeKind.FLOATING, DtypeKind.COMPLEX)
+
+    @property
+    def computes_in(self) -> str:
+        """The type in C++ that kernels compute in: float for floats of 16 bits."""
+        return "float" if self.name in ("float16", "bfloat16") else self.cpp
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Row:
+    """The dtypes that an entry gives a device, or an argument."""
+
+    dtypes: tuple[Dtype, ...]
+    is_every: bool
+
+    @property
+    def mask(self) -> int:
+        """A bit for each dtype, at its place in ScalarType."""
+        return sum(1 << dtype.index for dtype in self.dtypes)
+
+    def __iter__(self) -> Iterator[Dtype]:
+        return iter(self.dtypes)
+
+    def __len__(self) -> int:
+        return len(self.dtypes)
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.dtypes))
+
+
+NO_DTYPES = Row((), is_every=False)
+
+
+# Until the model has them.
+DTYPES = tuple(
+    Dtype(name, enumerator, cpp, DtypeKind(kind), tuple(aliases), index)
+    for index, (name, enumerator, cpp, kind, *aliases) in enumerate(
+        (
+            ("bool", "Bool", "bool", "bool"),
+            ("uint8", "UInt8", "uint8_t", "unsigned", "byte"),
+            ("uint16", "UInt16", "uint16_t", "unsigned"),
+            ("uint32", "UInt32", "uint32_t", "unsigned"),
+            ("uint64", "UInt64", "uint64_t", "unsigned"),
+            ("int8", "Int8", "int8_t", "signed", "char"),
+            ("int16", "Int16", "int16_t", "signed", "short"),
+            ("int32", "Int32", "int32_t", "signed", "int"),
+            ("int64", "Int64", "int64_t", "signed", "long"),
+            ("float16", "Float16", "Half", "floating", "half"),
+            ("bfloat16", "BFloat16", "BFloat16", "floating"),
+            ("float32", "Float32", "float", "floating", "float"),
+            ("float64", "Float64", "double", "floating", "double"),
+            ("complex64", "Complex64", "std::complex<float>", "complex"),
+            ("complex128", "Complex128", "std::complex<double>", "complex"),
+        )
+    )
+)

@@ -1,0 +1,161 @@
+"""Pointwise and reducing operators: what their kernels and their calls are made of."""
+
+from __future__ import annotations
+
+from typing import Iterable
+
+from ..cpp import code
+from ..cpp.names import cpp_name
+from ..model.dtypes import Dtype
+from ..model.entry import Entry, Expression, Kind, Promotion
+from ..model.expr import Binary, Name, Number, operation_of, walk
+from ..model.schema import Arg
+from .lookup import tensors
+
+_PROMOTE = {
+    Promotion.COMMON: "Common",
+    Promotion.REAL: "Real",
+    Promotion.FLOAT: "Float",
+    Promotion.COMPARE: "Compare",
+    Promotion.BOOL: "Bool",
+    Promotion.NONE: "None",
+}
+_REDUCE_PROMOTE = {
+    Promotion.COMMON: "Same",
+    Promotion.NONE: "Same",
+    Promotion.SUM: "Sum",
+    Promotion.FLOAT: "Float",
+    Promotion.BOOL: "Bool",
+}
+_DIVISIONS = frozenset({"floor_divide", "trunc_divide", "remainder", "fmod", "/", "%"})
+_KEEPING_LOW_BITS = frozenset(
+    {"+", "-", "*", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
+)
+
+
+def numbers(e: Entry) -> list[Arg]:
+    """The number arguments of a pointwise entry, in order: what its expression may name beside
+    tensors.
+    """
+    bases = ("Scalar", "float", "int", "bool")
+    return [a for a in e.args if a.type.base in bases and not a.type.list]
+
+
+def scalars(e: Entry) -> code.Expr:
+    """The numbers of a call."""
+    return code.Braces(
+        tuple(code.Call("Scalar", (code.Id(cpp_name(a.name)),)) for a in numbers(e))
+    )
+
+
+def element_names(e: Entry) -> list[str]:
+    """Names in a pointwise expression: tensors in the schema's order, then numbers."""
+    return tensors(e) + [cpp_name(a.name) for a in numbers(e)]
+
+
+def promoting(e: Entry) -> int:
+    """Bit mask of the numbers that are operands: Scalars given by position and without a
+    default.
+    """
+    mask = 0
+    for i, a in enumerate(numbers(e)):
+        if a.type.base == "Scalar" and not a.kwarg_only and a.default is None:
+            mask |= 1 << i
+    return mask
+
+
+def is_promotion_known(e: Entry) -> bool:
+    """Whether the kernels of the entry promote as it says."""
+    table = _PROMOTE if e.kind is Kind.POINTWISE else _REDUCE_PROMOTE
+    return e.promote is None or e.promote in table
+
+
+def promote_enumerator(e: Entry) -> str:
+    table = _PROMOTE if e.kind is Kind.POINTWISE else _REDUCE_PROMOTE
+    return table[e.promote or Promotion.COMMON]
+
+
+def expression_text(e: Entry) -> str:
+    if e.pointwise:
+        return e.pointwise.text
+    if e.reduce:
+        return "; ".join(f"{name} = {part.text}" for name, part in e.reduce.parts.items())
+    return ""
+
+
+def divides(pointwise: Expression) -> bool:
+    """Whether integers are divided, which a zero stops half-way."""
+    return any(operation_of(node) in _DIVISIONS for node in walk(pointwise.tree))
+
+
+def keeps_low_bits(pointwise: Expression) -> bool:
+    """Whether the lowest bits of a result follow from the lowest bits of the operands."""
+    return all(
+        isinstance(node, Name)
+        or (isinstance(node, Number) and node.is_integer)
+        or operation_of(node) in _KEEPING_LOW_BITS
+        for node in walk(pointwise.tree)
+    )
+
+
+# ---- reductions ----------------------------------------------------------------------------------
+
+
+def reduce_dims(e: Entry) -> code.Expr:
+    """The dims argument of a reduction as an OptionalIntList."""
+    a = e.find_arg("dim")
+    if a is None:
+        return code.NULLOPT
+    dim = code.Id(cpp_name(a.name))
+    if a.type.list:
+        return code.Call("OptionalIntList", (dim,))
+    value = code.Prefix("*", dim) if a.type.optional else dim
+    one = code.Call("IntList", (code.Prefix("&", value), code.integer(1)))
+    given = code.Call("OptionalIntList", (one,))
+    if not a.type.optional:
+        return given
+    return code.Ternary(dim, given, code.Call("OptionalIntList", ()))
+
+
+def reduce_option(e: Entry, name: str, otherwise: str) -> str:
+    """An argument that a reduction may have, or what stands for it."""
+    return cpp_name(name) if e.find_arg(name) else otherwise
+
+
+def multiplies(e: Entry) -> bool:
+    """Whether a reduction joins partial results by multiplying them."""
+    combine = e.reduce.combine.tree if e.reduce else None
+    return isinstance(combine, Binary) and combine.operator == "*"
+
+
+# ---- kernels -------------------------------------------------------------------------------------
+
+
+def has_cpu_kernels(e: Entry) -> bool:
+    """Whether the generator makes CPU kernels for the entry."""
+    return e.kind in (Kind.POINTWISE, Kind.REDUCE) and bool(e.dtypes_on("CPU"))
+
+
+def computed_dtypes(e: Entry) -> list[Dtype]:
+    """The dtypes an entry's kernels are looked up by: what the operands are promoted to, not what
+    they may be.
+    """
+    declared = e.dtypes_on("CPU")
+    if e.promote is Promotion.FLOAT:
+        return [d for d in declared if d.is_inexact]
+    if e.promote is Promotion.SUM:
+        return [d for d in declared if d.name == "int64" or d.is_inexact]
+    return list(declared)
+
+
+def block_types(e: Entry) -> list[str]:
+    """C++ types the inner loops of an entry are compiled for; 16-bit floats compute in float."""
+    if e.promote is Promotion.BOOL:
+        return ["bool"]
+    return list(dict.fromkeys(d.computes_in for d in computed_dtypes(e)))
+
+
+def row_cells(e: Entry, dtypes: Iterable[Dtype]) -> list[bool]:
+    """For each dtype, whether the entry has a generated kernel."""
+    computed = computed_dtypes(e)
+    return [dtype in computed for dtype in dtypes]

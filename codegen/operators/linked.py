@@ -1,0 +1,173 @@
+"""Functions written by hand that the linker finds: composites, views and shape rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterable, Optional
+
+from ..cpp import code
+from ..cpp.expressions import Translator, translated
+from ..cpp.names import cpp_name, plain_name
+from ..cpp.types import argument_type, result_type
+from ..library import Library
+from ..model import expr
+from ..model.entry import Entry
+from ..model.expr import Expr
+from ..model.schema import Form
+from .lookup import tensors
+
+_NAMESPACES = {"View": "views", "Composite": "composite"}
+
+
+@dataclass(frozen=True)
+class Linked:
+    namespace: str
+    function: str
+
+
+def linked_kernel(e: Entry) -> Optional[Linked]:
+    """The function of an entry that runs no kernel of a device."""
+    for key, namespace in _NAMESPACES.items():
+        found = e.dispatch_of(key)
+        if found:
+            return Linked(namespace, found.kernel)
+    return None
+
+
+def is_composite(e: Entry) -> bool:
+    return e.dispatch_of("Composite") is not None
+
+
+def linked_function(e: Entry, library: Library) -> Optional[code.Function]:
+    """Its declaration; None where the generator makes the function itself."""
+    kernel = linked_kernel(e)
+    if kernel is None or e.foreach_of:
+        return None
+    params = tuple(code.Param(argument_type(a.type), plain_name(a.name)) for a in e.args)
+    namespace = f"{library.owner}::{kernel.namespace}"
+    return code.Function(namespace, result_type(e.returns), kernel.function, params)
+
+
+# ---- shape rules ---------------------------------------------------------------------------------
+
+_METHODS = {
+    "dim": code.Type("int64_t"),
+    "size": code.Type("int64_t"),
+    "numel": code.Type("int64_t"),
+    "sizes": code.Type("IntList"),
+    "strides": code.Type("IntList"),
+    "dtype": code.Type("ScalarType"),
+    "scalar_type": code.Type("ScalarType"),
+    "device": code.Type("Device"),
+}
+_TRUTHS = frozenset({"==", "!=", "<", "<=", ">", ">=", "&&", "||", "!"})
+
+
+def shape_argument_type(e: Entry, node: Expr) -> Optional[code.Type]:
+    """The type of an argument of a shape rule; None where it has no plain one."""
+    if isinstance(node, expr.Name):
+        return argument_type(e.arg(node.text).type)
+    if isinstance(node, expr.Method):
+        return _METHODS.get(node.name)
+    if isinstance(node, expr.Number):
+        return code.Type("int64_t" if node.is_integer else "double")
+    if isinstance(node, expr.Constant):
+        return code.Type("double")
+    if isinstance(node, expr.DtypeName):
+        return code.Type("ScalarType")
+    if isinstance(node, expr.Bool):
+        return code.Type("bool")
+    if isinstance(node, expr.String):
+        return code.Type("std::string_view")
+    if isinstance(node, (expr.Unary, expr.Binary)):
+        truth = node.operator in _TRUTHS
+        return code.Type("bool") if truth else shape_argument_type(e, node.children[0])
+    if isinstance(node, expr.Ternary):
+        return shape_argument_type(e, node.then)
+    return None
+
+
+def shape_function(e: Entry, library: Library) -> Optional[code.Function]:
+    """The declaration of the shape rule as this entry calls it."""
+    rule = e.shape.rule if e.shape else None
+    if rule is None:
+        return None
+    types = [shape_argument_type(e, node) for node in rule.arguments]
+    params = [code.Param(t, "") for t in types if t is not None]
+    spec, count = code.Type("TensorSpec"), len(e.returns)
+    result = {0: code.VOID, 1: spec}.get(count, code.array_of(spec, count))
+    owner = library.owner if library.is_own_rule(rule.function) else "treadle"
+    first = code.Param(code.Type("const char*"), "op")
+    return code.Function(f"{owner}::shape", result, rule.function, (first, *params))
+
+
+def shape_call(e: Entry, library: Library) -> code.Expr:
+    """The call of the shape rule, with the operator's name first."""
+    rule = e.shape.rule if e.shape else None
+    assert rule is not None, "schemac asks for the rule of what is no composite"
+    arguments = Translator().each(rule.arguments)
+    return code.Call(library.rule(rule.function), (code.Id("name"), *arguments))
+
+
+def hand_written(entries: Iterable[Entry], library: Library) -> list[code.Function]:
+    """The shape rules, composites and views that the entries name."""
+    found = []
+    for e in entries:
+        found += [shape_function(e, library), linked_function(e, library)]
+    return list(dict.fromkeys(f for f in found if f is not None))
+
+
+# ---- calls ---------------------------------------------------------------------------------------
+
+
+def linked_call(e: Entry, form: Form, library: Library) -> code.Expr:
+    """The call that makes the results of a form. The out= form of a factory makes a result of the
+    dtype of `out` where none is given.
+    """
+    arguments: list[code.Expr] = []
+    for a in e.args:
+        name = code.Id(cpp_name(a.name))
+        of_out = form.is_out and not e.tensor_args and a.name == "dtype"
+        arguments.append(_dtype_of_out(name) if of_out else name)
+    return _call(e, arguments, library)
+
+
+def _dtype_of_out(dtype: code.Expr) -> code.Expr:
+    out = code.Id("out")
+    given = code.Infix("||", dtype, code.Prefix("!", code.MethodCall(out, "defined")))
+    of_out = code.Call("std::optional<ScalarType>", (code.MethodCall(out, "dtype"),))
+    return code.Ternary(given, dtype, of_out)
+
+
+def _call(e: Entry, arguments: Iterable[code.Expr], library: Library) -> code.Expr:
+    kernel = linked_kernel(e)
+    assert kernel is not None
+    function = f"{library.linked(kernel.namespace)}::{kernel.function}"
+    return code.Call(function, tuple(arguments))
+
+
+def is_composed_in_place(e: Entry, form: Form) -> bool:
+    """Whether the form writes to `self` what the operators that make up the functional form
+    compute.
+    """
+    return form.is_inplace and linked_kernel(e) is not None and not e.args[0].type.writes
+
+
+def composes_in_place(entries: Iterable[Entry]) -> bool:
+    return any(is_composed_in_place(e, f) for e in entries for f in e.forms)
+
+
+def call_before_change(e: Entry, library: Library) -> code.Expr:
+    """The call of such a form, with `before` in the place of what is changed."""
+    changed, before = code.Id(cpp_name(e.args[0].name)), code.Id("before")
+    arguments: list[code.Expr] = [before]
+    for a in e.args[1:]:
+        name = code.Id(cpp_name(a.name))
+        same = code.MethodCall(name, "is_same", (changed,))
+        arguments.append(code.Ternary(same, before, name) if a.type.is_tensor else name)
+    return _call(e, arguments, library)
+
+
+def any_requires_grad(e: Entry) -> code.Expr:
+    asked = [code.MethodCall(code.Id(name), "requires_grad") for name in tensors(e)]
+    return code.joined("||", asked)
