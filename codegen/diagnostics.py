@@ -1,6 +1,6 @@
 """What is wrong with the files of a library or of the tree, with its place, as schemac says it.
 
-    ops.yaml:12: error: f returns nothing and writes nothing
+ops.yaml:12: error: f returns nothing and writes nothing
 """
 
 from __future__ import annotations

@@ -17,9 +17,13 @@ from .gradients.edges import edges_of
 from .gradients.nodes import is_kept_list_of_results
 from .library import Library
 from .model.entry import Entry, Kind, Model, Variant
-from .model.expr import Constant, DtypeName, walk
-from .operators.elements import is_promotion_known
+from .model.expr import Constant, DtypeName, Name, walk
+from .operators.elements import is_promotion_known, numbers
 from .operators.linked import linked_kernel, shape_argument_type
+
+# What the parts of a reduction know.
+_REDUCTION_NAMES = {"init": (), "step": ("acc", "x"), "combine": ("a", "b"), "final": ("acc", "n")}
+
 
 def problems(model: Model, library: Library) -> Iterator[Diagnostic]:
     for e in model.entries:
@@ -71,6 +75,18 @@ def _of_kinds(e: Entry) -> Iterator[Diagnostic]:
         yield Diagnostic(e.place, f"{kind} has {len(e.returns)} results", "make it return one")
     if e.reduce and e.reduce.step is None:
         yield Diagnostic(e.place, f"{kind} has no 'step'", "say what one more element does")
+    for part, expression in e.reduce.parts.items() if e.reduce else ():
+        for node in walk(expression.tree):
+            if isinstance(node, Name) and node.text not in _REDUCTION_NAMES[part]:
+                message = f"'{node.text}' in reduce.{part} of {e.full_name}"
+                names = " and ".join(_REDUCTION_NAMES[part]) or "nothing"
+                yield Diagnostic(e.place, message, f"it knows {names}")
+    if e.pointwise:
+        known = {a.name for a in [*e.tensor_args, *numbers(e)] if not a.type.optional}
+        for node in walk(e.pointwise.tree):
+            if isinstance(node, Name) and node.text not in known:
+                message = f"'{node.text}' in pointwise of {e.full_name}"
+                yield Diagnostic(e.place, message, "it knows tensors and numbers that are given")
     if e.kind in (Kind.POINTWISE, Kind.REDUCE) and not is_promotion_known(e):
         yield Diagnostic(e.place, f"{kind} has 'promote: {e.promote}'", "it cannot be promoted so")
     if e.kind is Kind.VIEW and linked_kernel(e) is None:

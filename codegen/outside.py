@@ -15,7 +15,7 @@ import importlib.util
 import keyword
 import subprocess
 from pathlib import Path
-from typing import Optional, Union
+from typing import Union
 
 from .diagnostics import CodegenError
 from .library import outside

@@ -7,8 +7,6 @@
 templates over the model, like the code; what they say in words is written here.
 """
 
-# SPDX-License-Identifier: Apache-2.0
-
 from __future__ import annotations
 
 import argparse
@@ -127,8 +125,7 @@ def dtype_words(e: Entry) -> str:
     if not e.dtypes:
         return "it takes and makes no tensor."
     parts = [
-        str(row) + ("" if device == "all" else f" on {device}")
-        for device, row in e.dtypes.items()
+        str(row) + ("" if device == "all" else f" on {device}") for device, row in e.dtypes.items()
     ]
     return "; ".join(parts) + (
         f"; selected by `{e.dtype_of}`." if len(e.tensor_args) > 1 and e.dtype_of else "."
@@ -255,6 +252,12 @@ def _sections(model: Model, names: Iterable[str]) -> list[tuple[str, list[str]]]
     return sorted((title, sorted(members)) for title, members in found.items())
 
 
+_TABLE = """# Dtypes of the operators
+
+A cross: the dtype is declared, the tests of the operator pass with it. Any other is refused with \
+an exception that names the row. `python -m treadle ops --table` prints the same."""
+
+
 def pages(model: Model, examples: Mapping[str, str], table: str = "") -> Iterable[tuple[str, str]]:
     """(path, text) of every page; of a page for the table of dtypes only where there is one."""
     env = environment()
@@ -264,25 +267,14 @@ def pages(model: Model, examples: Mapping[str, str], table: str = "") -> Iterabl
     public = {n: es for n, es in public.items() if es}
     count = sum(map(len, public.values()))
     index = env.get_template("operators.md.j2")
-    yield (
-        "index.md",
-        index.render(
-            model=model, pages=public, count=count, sections=_sections(model, public), table=table
-        ),
-    )
+    sections = _sections(model, public)
+    text = index.render(model=model, pages=public, count=count, sections=sections, table=table)
+    yield "index.md", text
     page = env.get_template("operator_page.md.j2")
     for name, entries in sorted(public.items()):
         yield f"operators/{name}.md", page.render(name=name, entries=entries, examples=examples)
-    if not table:
-        return
-    yield (
-        "table.md",
-        (
-            "# Dtypes of the operators\n\nA cross: the dtype is declared, the tests of the "
-            "operator pass with it. Any other is refused with an exception that names the row. "
-            f"`python -m treadle ops --table` prints the same.\n\n{table}\n"
-        ),
-    )
+    if table:
+        yield "table.md", _TABLE + f"\n\n{table}\n"
 
 
 def main(argv: list[str]) -> None:
@@ -298,9 +290,7 @@ def main(argv: list[str]) -> None:
     examples = json.loads(Path(args.examples).read_text())
     made = {
         out / path: text
-        for path, text in pages(
-            load(args.model), examples, Path(args.table).read_text()
-        )
+        for path, text in pages(load(args.model), examples, Path(args.table).read_text())
     }
     for path, text in made.items():
         write_if_changed(path, text)

@@ -1,6 +1,6 @@
 """Arguments in Python: a row of the parser's table, the C++ that reads it, and its type in a stub.
 
-    int[2] stride=1    {"stride", Kind::IntList, kDefault, 2, "1"}    call.ints(3, 2, {1, 1})
+int[2] stride=1    {"stride", Kind::IntList, kDefault, 2, "1"}    call.ints(3, 2, {1, 1})
 """
 
 from __future__ import annotations

@@ -131,8 +131,7 @@ def signature(e: Entry, form: Form) -> Signature:
 
 
 def text_signature(s: Signature, receiver: str = "", is_method: bool = False) -> str:
-    """`(input, other, *, alpha=1)`; of a method without the object, or with the `receiver` for it.
-    """
+    """`(input, other, *, alpha=1)`; of a method without its object, or with `receiver` for it."""
     parts = [receiver] if receiver else []
     star = False
     for i, p in enumerate(s.params):
@@ -148,9 +147,7 @@ def text_signature(s: Signature, receiver: str = "", is_method: bool = False) ->
 
 def filled(doc: str) -> str:
     """The text in lines that break between words only, so that a word is found in it."""
-    return textwrap.fill(
-        " ".join(doc.split()), 100, break_on_hyphens=False, break_long_words=False
-    )
+    return textwrap.fill(" ".join(doc.split()), 100, break_on_hyphens=False, break_long_words=False)
 
 
 def _doc(name: str, signatures: Iterable[Signature]) -> str:

@@ -1,6 +1,6 @@
 """The text of the stubs.
 
-    def add(input: Tensor, other: Tensor, *, alpha: Number = ...) -> Tensor: ...
+def add(input: Tensor, other: Tensor, *, alpha: Number = ...) -> Tensor: ...
 """
 
 from __future__ import annotations

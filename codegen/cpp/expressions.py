@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Iterable
 
 from ..model import expr
-from ..model.expr import Expr, Visitor
+from ..model.expr import Expr, Visitor, walk
 from . import code
 from .defaults import INFINITY, NAN, PI, dtype
 from .names import cpp_name
@@ -104,8 +104,24 @@ class Contract(Translator):
         return code.Call(function, self.each(node.children))
 
 
+# What the code of an element calls, or has for a type.
+_OF_ELEMENTS = frozenset({"V", "constant", "remainder", "where", "logical_not", *_LOGIC.values()})
+
+
 class Element(Translator):
     """One element, or one vector of them: numbers become constants of the element type V."""
+
+    def __init__(self, whole: Expr):
+        calls = {node.function for node in walk(whole) if isinstance(node, expr.Call)}
+        self._taken = calls | _OF_ELEMENTS
+
+    def variable(self, name: str) -> str:
+        """The name of a value, which hides no function that the expression calls."""
+        variable = cpp_name(name)
+        return f"{variable}_" if variable in self._taken else variable
+
+    def name(self, node: expr.Name) -> code.Expr:
+        return code.Id(self.variable(node.text))
 
     def _constant(self, value: code.Expr) -> code.Expr:
         return code.Call("constant<V>", (value,))
@@ -142,7 +158,7 @@ def translated(node: Expr) -> code.Expr:
 
 
 def element(node: Expr) -> code.Expr:
-    return Element().visit(node)
+    return Element(node).visit(node)
 
 
 def as_written(node: Expr) -> code.Expr:

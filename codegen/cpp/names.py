@@ -14,7 +14,7 @@ KEYWORDS = frozenset(
 )
 # What the templates call their variables, and functions that they call beside the arguments.
 LOCALS = frozenset(
-    "add_edges any_defined any_backend as_list as_view as_views below boxed bump_versions call "
+    "add_edges any_defined any_backend as_list as_view as_views below boxed before bump_versions call "
     "call_below call_kernel cast check_in_place common_device copy_to_out copy_to_outs "
     "copy_to_self count_decomposed device dispatch dispatch_below dtype_of fail grads guarded "
     "has_edge input_grads kept_for_backward kernel kernel_or_boxed make_intrusive name names "
@@ -25,13 +25,23 @@ LOCALS = frozenset(
 )
 
 
+# The types of arguments, which a parameter before them would hide.
+TYPES = frozenset(
+    "Device DoubleList Generator IntList Layout MemoryFormat OptionalIntList Scalar ScalarList "
+    "ScalarType Tensor TensorList bool int64_t".split()
+)
+
+
 def plain_name(name: str) -> str:
-    """A schema argument's name in a declaration, where nothing but a keyword is in its way."""
-    return name + "_" if name in KEYWORDS or name == "dispatch" else name
+    """The name of an argument in a declaration, where little is in its way."""
+    return name + "_" if name in KEYWORDS or name in TYPES or name == "dispatch" else name
 
 
 def cpp_name(name: str) -> str:
-    """A schema argument's name in the code of a function, among its variables."""
-    return name + "_" if name in KEYWORDS or name in LOCALS else name
+    """The name of an argument in the code of a function, among its variables."""
+    return name + "_" if name in LOCALS else plain_name(name)
 
 
+def output_name(name: str) -> str:
+    """The name of a result or of where it is written, of which the templates know `out`."""
+    return name if name in ("out", "result") else cpp_name(name)

@@ -1,7 +1,7 @@
 """The C++ functions of an operator: what each form takes and returns.
 
-    declaration(e, form)    const Tensor& self, const Tensor& other, const Scalar& alpha
-    returns_of(e, form)     Tensor
+declaration(e, form)    const Tensor& self, const Tensor& other, const Scalar& alpha
+returns_of(e, form)     Tensor
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..model.entry import Entry, Kind
 from ..model.schema import Arg, Form
 from . import code
 from .defaults import default_value
-from .names import cpp_name, plain_name
+from .names import cpp_name, output_name, plain_name
 from .types import TENSOR, argument_type, result_type
 
 
@@ -45,12 +45,12 @@ def bindings(e: Entry, form: Form) -> tuple[Binding, ...]:
     them knows.
     """
     own = [_binding(a, cpp_name(a.name)) for a in form.args[: len(e.args)]]
-    return (*own, *(_binding(a, plain_name(a.name)) for a in e.outs(form)))
+    return (*own, *(_binding(a, output_name(a.name)) for a in e.outs(form)))
 
 
 def out_names(e: Entry, form: Form) -> list[str]:
     """The names of the outputs that a form writes."""
-    return [plain_name(a.name) for a in e.outs(form)]
+    return [output_name(a.name) for a in e.outs(form)]
 
 
 def returns_of(form: Form) -> code.Type:
@@ -145,5 +145,3 @@ def method_declaration(e: Entry, form: Form) -> str:
 
 def method_arguments(e: Entry) -> str:
     return code.listed("*this" if a.is_self else plain_name(a.name) for a in e.args)
-
-

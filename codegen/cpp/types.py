@@ -1,6 +1,6 @@
 """Types of schemas in C++.
 
-    argument_type(int[]?)   OptionalIntList         kept_type(int[]?)   std::optional<DimVector>
+argument_type(int[]?)   OptionalIntList         kept_type(int[]?)   std::optional<DimVector>
 """
 
 from __future__ import annotations
@@ -96,5 +96,3 @@ def result_type(returns: Iterable[Return]) -> code.Type:
     if not types:
         return code.VOID
     return types[0] if len(types) == 1 else code.tuple_of(types)
-
-

@@ -1,7 +1,7 @@
 """The C++ of derivative formulas.
 
-    grad * other.conj()    grads[0] * aten::conj(other)
-    self.sizes()           self_sizes_, a member: the node keeps the sizes alone
+grad * other.conj()    grads[0] * aten::conj(other)
+self.sizes()           self_sizes_, a member: the node keeps the sizes alone
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Mapping, Optional
 
 from ..cpp import code
 from ..cpp.expressions import Translator
-from ..cpp.names import cpp_name, plain_name
+from ..cpp.names import cpp_name, output_name
 from ..model import expr
 from ..model.entry import Entry, Formula, Kept
 
@@ -27,7 +27,7 @@ Functions = Mapping[str, tuple[str, str]]
 
 def variable(e: Entry, name: str) -> str:
     """An argument or a result in C++."""
-    return cpp_name(name) if e.find_arg(name) else plain_name(name)
+    return cpp_name(name) if e.find_arg(name) else output_name(name)
 
 
 def kept_member(e: Entry, name: str, what: Kept) -> str:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Iterator, Mapping, Optional
 
 from ..cpp import code
-from ..cpp.names import cpp_name, plain_name
+from ..cpp.names import cpp_name, output_name
 from ..model.entry import Entry, Kind, Promotion
 from ..model.schema import Form
 from ..operators.linked import is_composite, linked_kernel
@@ -60,7 +60,7 @@ class LayerFunction:
     @property
     def outputs(self) -> tuple[str, ...]:
         """The names of the results in C++."""
-        return tuple(map(plain_name, self.entry.result_names))
+        return tuple(map(output_name, self.entry.result_names))
 
     def saves(self, outputs: bool) -> Iterator[code.Statement]:
         """The statements that keep what backward needs, of the arguments or of the results."""

@@ -1,6 +1,6 @@
 """The nodes of derivatives: what each keeps, and how it computes gradients.
 
-    node_of(mul)    MulBackward0, which keeps self_ and other_
+node_of(mul)    MulBackward0, which keeps self_ and other_
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Mapping, Optional
 
 from ..cpp import code
-from ..cpp.names import cpp_name, plain_name
+from ..cpp.names import cpp_name, output_name
 from ..cpp.types import kept_type
 from ..model.entry import Entry, Formula, Kept, Kind, Model, Save
 from ..model.schema import Arg
@@ -156,7 +156,7 @@ def _slot(e: Entry, save: Save, needed_by: tuple[Target, ...]) -> Slot:
     member = kept_member(e, save.name, save.what)
     output = save.index if save.is_output else None
     # A formula may call a result by either of two names; the function that records has one.
-    name = cpp_name(save.name) if output is None else plain_name(e.result_names[output])
+    name = cpp_name(save.name) if output is None else output_name(e.result_names[output])
     value = code.Id(name)
     if output is None and not e.args[save.index].type.holds_tensors:
         a = e.args[save.index]

@@ -1,6 +1,6 @@
 """The dtypes that kernels know, in the order of the enum ScalarType.
 
-    Dtype("float32", "Float32", "float", DtypeKind.FLOATING, ("float",), 11)
+Dtype("float32", "Float32", "float", DtypeKind.FLOATING, ("float",), 11)
 """
 
 from __future__ import annotations

@@ -266,7 +266,6 @@ class Entry:
         return next((d for d in self.dispatch if d.key == key), None)
 
 
-
 @dataclass(frozen=True, eq=False)
 class Model:
     functions: str  # file names as the user wrote them

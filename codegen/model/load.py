@@ -210,7 +210,6 @@ def _form(o: _Object) -> Form:
 # ---- expressions ---------------------------------------------------------------------------------
 
 
-
 def _callee(o: _Object) -> expr.Callee:
     def text(key: str) -> str:
         return o.text(key) if o.has(key) else ""

@@ -108,9 +108,7 @@ def _dtype_lines(e: Entry, operator: code.Expr) -> Iterator[Statement]:
         return
 
     def line(guard: Optional[code.Expr], subject: str, dtype: code.Expr) -> Statement:
-        refused = _check(
-            "wrong_dtype", operator, code.Text(subject), code.Text(str(row)), dtype
-        )
+        refused = _check("wrong_dtype", operator, code.Text(subject), code.Text(str(row)), dtype)
         wrong: code.Expr = code.Prefix("!", _check("admits", _mask(row), dtype))
         condition = wrong if guard is None else code.Infix("&&", guard, wrong)
         return code.If(condition, code.Evaluate(refused), unlikely=True)
@@ -142,8 +140,7 @@ def _mask(row: Row) -> code.Expr:
 
 
 def outside_row(e: Entry) -> Optional[code.Expr]:
-    """Whether the dtype that selects the kernel is not in the CPU's row; None where every dtype is.
-    """
+    """Whether the CPU's row lacks the dtype that selects the kernel; None where it has every one."""
     row = e.dtypes_on("CPU")
     if not row or row.is_every:
         return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Iterable
 
 from ..cpp import code
+from ..cpp.expressions import Element
 from ..cpp.names import cpp_name
 from ..model.dtypes import Dtype
 from ..model.entry import Entry, Expression, Kind, Promotion
 from ..model.expr import Binary, Name, Number, operation_of, walk
 from ..model.schema import Arg
-from .lookup import tensors
 
 _PROMOTE = {
     Promotion.COMMON: "Common",
@@ -43,14 +43,14 @@ def numbers(e: Entry) -> list[Arg]:
 
 def scalars(e: Entry) -> code.Expr:
     """The numbers of a call."""
-    return code.Braces(
-        tuple(code.Call("Scalar", (code.Id(cpp_name(a.name)),)) for a in numbers(e))
-    )
+    return code.Braces(tuple(code.Call("Scalar", (code.Id(cpp_name(a.name)),)) for a in numbers(e)))
 
 
 def element_names(e: Entry) -> list[str]:
     """Names in a pointwise expression: tensors in the schema's order, then numbers."""
-    return tensors(e) + [cpp_name(a.name) for a in numbers(e)]
+    assert e.pointwise is not None
+    values = Element(e.pointwise.tree)
+    return [values.variable(a.name) for a in [*e.tensor_args, *numbers(e)]]
 
 
 def promoting(e: Entry) -> int:

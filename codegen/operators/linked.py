@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Iterable, Optional
 
 from ..cpp import code
-from ..cpp.expressions import Translator, translated
+from ..cpp.expressions import Translator
 from ..cpp.names import cpp_name, plain_name
 from ..cpp.types import argument_type, result_type
 from ..library import Library

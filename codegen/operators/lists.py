@@ -1,6 +1,6 @@
 """Operators on lists: what each place of the lists is called with.
 
-    _foreach_add(self, other, alpha=2)    add(self[i], other[i], 2) for each i
+_foreach_add(self, other, alpha=2)    add(self[i], other[i], 2) for each i
 """
 
 from __future__ import annotations
