@@ -12,34 +12,37 @@ KEYWORDS = frozenset(
     "switch template this thread_local throw true try typedef typeid typename union unsigned "
     "using virtual void volatile wchar_t while xor xor_eq".split()
 )
-# What the templates call their variables, and functions that they call beside the arguments.
-LOCALS = frozenset(
-    "add_edges any_defined any_backend as_list as_view as_views below boxed before bump_versions call "
-    "call_below call_kernel cast check_in_place common_device copy_to_out copy_to_outs "
-    "copy_to_self count_decomposed device dispatch dispatch_below dtype_of fail grads guarded "
-    "has_edge input_grads kept_for_backward kernel kernel_or_boxed make_intrusive name names "
-    "nested no_kernel none object op or_zeros out parts pointwise pointwise_inplace pointwise_out "
-    "put rebase_history rebase_undifferentiable recorded records reduce reduce_out reject_out "
-    "require_mode require_tensors result results returned run set_history should_compute size_at "
-    "spec with_requires_grad wrap".split()
+# The types of arguments and results, which a parameter before them would hide.
+SIGNATURE_TYPES = frozenset(
+    "Device DoubleList Generator IntList Layout MemoryFormat OptionalIntList Scalar "
+    "ScalarList ScalarType Tensor TensorList bool int64_t".split()
 )
-
-
-# The types of arguments, which a parameter before them would hide.
-TYPES = frozenset(
-    "Device DoubleList Generator IntList Layout MemoryFormat OptionalIntList Scalar ScalarList "
-    "ScalarType Tensor TensorList bool int64_t".split()
+# What the templates call their variables, and the functions and types that they use beside the
+# arguments.
+LOCALS = frozenset(
+    "BoxedKernel Cast ExcludeLayers IntrusivePtr Layer Node Output Policies Policy "
+    "UndifferentiableNode ZeroGradientNode add_edges any_backend any_defined as_list as_view "
+    "as_views before below boxed bump_versions call call_below call_kernel cast "
+    "check_in_place common_device copy_to_out copy_to_outs copy_to_self count "
+    "count_decomposed device dispatch dispatch_below dtype_of fail grad_enabled grads guarded "
+    "has_edge i inference_enabled input_grads kCPU kept_for_backward kernel kernel_or_boxed "
+    "make_intrusive name names nested no_kernel none numbers object op or_zeros out parts "
+    "pointwise pointwise_inplace pointwise_out put rebase_history rebase_undifferentiable "
+    "recorded records reduce reduce_out reject_out require_mode require_outs_apart "
+    "require_tensors requires_grad result results returned run set_history should_compute "
+    "size_at spec views with_requires_grad wrap".split()
 )
 
 
 def plain_name(name: str) -> str:
     """The name of an argument in a declaration, where little is in its way."""
-    return name + "_" if name in KEYWORDS or name in TYPES or name == "dispatch" else name
+    return name + "_" if name in KEYWORDS or name in SIGNATURE_TYPES or name == "dispatch" else name
 
 
 def cpp_name(name: str) -> str:
     """The name of an argument in the code of a function, among its variables."""
-    return name + "_" if name in LOCALS else plain_name(name)
+    numbered = name.startswith("out_") and name[4:].isdigit()  # the outputs of structured operators
+    return name + "_" if name in LOCALS or numbered else plain_name(name)
 
 
 def output_name(name: str) -> str:

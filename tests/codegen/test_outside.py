@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from treadle.codegen import outside
-from treadle.codegen.cpp.names import KEYWORDS, LOCALS
 from treadle.codegen.outside import CodegenError, generate
 
 import treadle
@@ -209,39 +208,6 @@ def test_a_shape_rule_that_returns_something_else_does_not_compile(tmp_path: Pat
     assert "ambiguating new declaration of" in said and "rule.cc" in said
 
 
-def entries_with_names(names: list[str]) -> tuple[str, str]:
-    """Entries of each kind with arguments of these names, and their derivatives."""
-    numbers = ", ".join(f"int {n}" for n in names)
-    tensors = ", ".join(f"Tensor {n}" for n in names)
-    unlimited = f"  check: ['any({', '.join(names)})']\n"
-    own = "  dispatch: {CPU: k}\n  doc: Names.\n  dtypes: {all: floating}\n"
-    formed = "  shape: same_as(self)\n  forms: functional, inplace, out\n"
-    schemas = {
-        f"kernel_of(Tensor self, {numbers}) -> Tensor": own
-        + formed
-        + f"  check: ['{' > 0 && '.join(names)} > 0']\n",
-        f"kernel_on(Tensor self, {tensors}) -> Tensor": own + formed + unlimited,
-        f"returns_of(Tensor self, {tensors}) -> Tensor": own
-        + "  shape: data_dependent\n"
-        + unlimited,
-        f"made_of(Tensor self, {tensors}) -> Tensor": "  doc: Names.\n  dtypes: {all: floating}\n",
-        f"lists_of(Tensor[] self, {tensors}, Tensor[] last) -> Tensor": own
-        + "  shape: data_dependent\n"
-        + unlimited.replace("any(", "any(last, "),
-        f"writes_(Tensor(a!) self, {tensors}) -> Tensor(a!)": own + unlimited,
-    }
-    derivatives = ""
-    for schema in schemas:
-        derivatives += f"- name: {schema}\n"
-        if schema.startswith("kernel_of"):
-            derivatives += f"  self: -(-grad) * ({' + '.join(names)})\n"
-            continue
-        lists = schema.startswith("lists_of")
-        derivatives += "  self, last: non_differentiable\n" if lists else "  self: grad\n"
-        derivatives += "  formulas:\n" + "".join(f"    {n}: grad * {n}\n" for n in names)
-    return "".join(f"- func: {s}\n{keys}" for s, keys in schemas.items()), derivatives
-
-
 def test_defaults_and_lists_and_signs(tmp_path: Path) -> None:
     """Every constant that a schema takes for a default, edges behind a list, a minus of a minus."""
     entries = """\
@@ -274,22 +240,6 @@ ScalarType u=int8) -> Tensor
     assert "return -(-self);" in (folder / "kernels_cpu_0.cc").read_text()
     recorded = (folder / "variable_type_0.cc").read_text()
     assert "if (recorded->has_edge(recorded->xs_count_)) recorded->y_.save(y);" in recorded
-
-
-# The first of these are no names in expressions, the others mean something there.
-NO_NAMES = {"and", "or", "not", "if", "else", "true", "false", "bool", "grads", "out"}
-WORDS = sorted((KEYWORDS | LOCALS) - NO_NAMES)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", ["ops", "variable_type", "bindings"])
-def test_arguments_may_have_any_name(part: str, tmp_path: Path) -> None:
-    """Keywords of C++, and names of variables in the generated code: all of it compiles."""
-    write(tmp_path, *entries_with_names(WORDS))
-    source = tmp_path / "gen" / "my_ops" / f"{part}_0.cc"
-    command = ["g++", "-fsyntax-only", *compile_flags(), f"-I{tmp_path / 'gen'}", str(source)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[:3000]
 
 
 @pytest.mark.parametrize(
