@@ -140,7 +140,7 @@ def _mask(row: Row) -> code.Expr:
 
 
 def outside_row(e: Entry) -> Optional[code.Expr]:
-    """Whether the CPU's row lacks the dtype that selects the kernel; None where it has every one."""
+    """Whether the CPU's row lacks the dtype that selects the kernel; None where it has all."""
     row = e.dtypes_on("CPU")
     if not row or row.is_every:
         return None

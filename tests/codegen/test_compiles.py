@@ -1,5 +1,5 @@
-"""Generated code compiles, of entries of unusual shapes as well: lists before tensors, every kind of
-optional argument and of default, signs of signs, results called like variables of the code.
+"""Generated code compiles, of entries of unusual shapes as well: lists before tensors, every kind
+of optional argument and of default, signs of signs, results called like variables of the code.
 
 Goldens compare text; here a compiler reads what a library outside of the tree is made of, with the
 headers that the package ships. Arguments are called by every word that occurs in that code.
