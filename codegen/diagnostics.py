@@ -3,6 +3,8 @@
 ops.yaml:12: error: f returns nothing and writes nothing
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """The environment of the templates: the filters and tests that they may use, by name."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from pathlib import Path

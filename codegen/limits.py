@@ -4,6 +4,8 @@ names that mean something else, kinds of entries that no template serves.
 All of it is found before anything is rendered, and each is said with its place.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import keyword

@@ -7,6 +7,8 @@
 templates over the model, like the code; what they say in words is written here.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import argparse

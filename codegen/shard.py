@@ -2,6 +2,8 @@
 changes one file of each kind.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import zlib

@@ -3,3 +3,5 @@
 `parameters` says how an argument is parsed and read, `signatures` gathers the overloads of a name,
 `stubs` has the text of the stubs.
 """
+
+# SPDX-License-Identifier: Apache-2.0

@@ -3,6 +3,8 @@
 int[2] stride=1    {"stride", Kind::IntList, kDefault, 2, "1"}    call.ints(3, 2, {1, 1})
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

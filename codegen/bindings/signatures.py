@@ -4,6 +4,8 @@ argument of the functional form.
     bindings(entries)[0].signatures[0].params  ->  input, other, alpha, out
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import textwrap

@@ -3,6 +3,8 @@
 def add(input: Tensor, other: Tensor, *, alpha: Number = ...) -> Tensor: ...
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import keyword

@@ -2,3 +2,5 @@
 
 `code` is a small model of C++ itself, which knows where parentheses go; the others make it.
 """
+
+# SPDX-License-Identifier: Apache-2.0

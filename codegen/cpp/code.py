@@ -6,6 +6,8 @@
 Generated code is put together of these and printed once; no text of C++ is read or edited.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

@@ -1,5 +1,7 @@
 """Defaults of schemas in C++: `int[2] stride=1` is `{1, 1}`."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Optional

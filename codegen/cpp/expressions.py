@@ -8,6 +8,8 @@ A `Translator` is C++ as it is; the others say what is different. That of formul
 codegen/gradients.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Iterable

@@ -1,5 +1,7 @@
 """How the arguments and results of an operator are called in C++."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 KEYWORDS = frozenset(

@@ -4,6 +4,8 @@ declaration(e, form)    const Tensor& self, const Tensor& other, const Scalar& a
 returns_of(e, form)     Tensor
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 argument_type(int[]?)   OptionalIntList         kept_type(int[]?)   std::optional<DimVector>
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Iterable

@@ -3,3 +3,5 @@
 `edges` numbers the edges of a node, `nodes` has the nodes and what they keep, `formulas` the C++ of
 formulas, `layer` the functions that record calls.
 """
+
+# SPDX-License-Identifier: Apache-2.0

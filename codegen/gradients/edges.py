@@ -3,6 +3,8 @@
 struct CatBackward0 { size_t tensors_count_; ... };    the edges of `tensors`: 0, tensors_count_
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

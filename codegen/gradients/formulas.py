@@ -4,6 +4,8 @@ grad * other.conj()    grads[0] * aten::conj(other)
 self.sizes()           self_sizes_, a member: the node keeps the sizes alone
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Mapping, Optional

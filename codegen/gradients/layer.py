@@ -1,5 +1,7 @@
 """The functions of the layer Autograd: how a call of each form is recorded."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 node_of(mul)    MulBackward0, which keeps self_ and other_
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -6,3 +6,5 @@
 
 `schema` has the signatures, `expr` the expressions, `entry` what an entry says; `load` reads them.
 """
+
+# SPDX-License-Identifier: Apache-2.0

@@ -3,6 +3,8 @@
 Dtype("float32", "Float32", "float", DtypeKind.FLOATING, ("float",), 11)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

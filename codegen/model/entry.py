@@ -4,6 +4,8 @@ schemac has checked them and filled in what they leave out, so nothing here pars
 checks a rule.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

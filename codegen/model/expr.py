@@ -6,6 +6,8 @@ where their classes do not matter:
     {node.text for node in walk(expr) if isinstance(node, Name)}
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

@@ -4,6 +4,8 @@ Every key that schemac writes is read here: one that is not, or is missing, is a
 nothing is dropped without a word and the two programs cannot drift apart.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json

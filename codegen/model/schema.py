@@ -4,6 +4,8 @@ add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
 add.Tensor_out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

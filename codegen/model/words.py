@@ -1,5 +1,7 @@
 """Words of opmodel.json that are one of a few."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from enum import Enum

@@ -3,3 +3,5 @@
 `contract` has the checks of a call, `lookup` how its kernel is found, `elements` what pointwise and
 reducing operators compute, `linked` the functions written by hand, `lists` the operators on lists.
 """
+
+# SPDX-License-Identifier: Apache-2.0

@@ -2,6 +2,8 @@
 arguments.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Iterator, Optional

@@ -1,5 +1,7 @@
 """Pointwise and reducing operators: what their kernels and their calls are made of."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Iterable

@@ -1,5 +1,7 @@
 """Functions written by hand that the linker finds: composites, views and shape rules."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 _foreach_add(self, other, alpha=2)    add(self[i], other[i], 2) for each i
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from typing import Iterable, Optional

@@ -1,5 +1,7 @@
 """How the kernel of an operator is found: by the device, layout and dtype of which arguments."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 from ..cpp import code

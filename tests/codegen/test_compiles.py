@@ -5,6 +5,8 @@ Goldens compare text; here a compiler reads what a library outside of the tree i
 headers that the package ships. Arguments are called by every word that occurs in that code.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import re

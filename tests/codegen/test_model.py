@@ -2,6 +2,8 @@
 and what is printed reads as it was meant.
 """
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import json
