@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "codegen/schemac/derivatives/saves.h"
+#include "codegen/schemac/entries/tables.h"
 #include "core/schema/dtypes.h"
 #include "core/schema/methods.h"
 
@@ -143,6 +144,7 @@ Json arguments_of(const schema::FunctionSchema& schema) {
   Json list = Json::array();
   for (const schema::Argument& argument : schema.arguments) {
     list.push_back({{"name", argument.name},
+                    {"cpp", cpp_name(argument.name)},
                     {"type", type_of(argument.type)},
                     {"default", default_of(argument)},
                     {"kwarg_only", argument.kwarg_only}});
@@ -154,6 +156,7 @@ Json returns_of(const schema::FunctionSchema& schema) {
   Json list = Json::array();
   for (const schema::Return& result : schema.returns) {
     list.push_back({{"name", result.name.empty() ? Json(nullptr) : Json(result.name)},
+                    {"cpp", result.name.empty() ? Json(nullptr) : Json(cpp_name(result.name))},
                     {"type", type_of(result.type)}});
   }
   return list;
@@ -296,6 +299,8 @@ Json operator_of(const Operator& op) {
           {"unlimited", op.unlimited},
           {"pointwise", expression(op.pointwise)},
           {"reduce", reduce_of(op)},
+          {"throws", op.throws},
+          {"keeps_low_bits", op.keeps_low_bits},
           {"promote", optional(op.promote)},
           {"autocast", autocast_of(op)},
           {"dtypes", dtypes_of(op)},
@@ -315,6 +320,40 @@ Json helpers_of(const Model& model) {
                     {"args", arguments_of(helper.schema)},
                     {"returns", returns_of(helper.schema)},
                     {"linear", helper.linear}});
+  }
+  return list;
+}
+
+Json scalar_functions_of(const Model& model) {
+  Json list = Json::array();
+  for (const ScalarFunction& function : model.scalar_functions) {
+    Json arguments = Json::array(), ulp = Json::object();
+    for (const ScalarFunction::Argument& argument : function.arguments)
+      arguments.push_back({{"name", argument.name}, {"default", optional(argument.default_value)}});
+    for (const auto& [dtype, bound] : function.error.ulp) ulp[dtype] = bound;
+    const auto text = [](const std::string& value) {
+      return value.empty() ? Json(nullptr) : Json(value);
+    };
+    list.push_back({{"name", function.name},
+                    {"is_operator", function.is_operator},
+                    {"text", function.text()},
+                    {"args", std::move(arguments)},
+                    {"function", text(function.function)},
+                    {"section", function.section},
+                    {"doc", function.doc},
+                    {"dtypes", function.dtypes},
+                    {"gives", function.gives_truth ? "truth" : "element"},
+                    {"throws", function.throws},
+                    {"keeps_low_bits", function.keeps_low_bits},
+                    {"reference", text(function.reference)},
+                    {"samples", function.samples ? Json({function.samples->first,
+                                                         function.samples->second})
+                                                 : Json(nullptr)},
+                    {"ulp", std::move(ulp)},
+                    {"ulp_of", text(function.error.of)},
+                    {"complex_ulp_of", text(function.error.of_complex)},
+                    {"range", text(function.error.range)},
+                    {"above", optional(function.error.above)}});
   }
   return list;
 }
@@ -357,6 +396,7 @@ std::string to_json(const Model& model, const std::string& functions,
                          {"derivatives", derivatives.empty() ? Json(nullptr) : Json(derivatives)},
                          {"dtypes", dtypes()},
                          {"methods", methods()},
+                         {"scalar_functions", scalar_functions_of(model)},
                          {"helpers", helpers_of(model)},
                          {"operators", std::move(operators)}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

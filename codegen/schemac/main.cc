@@ -1,7 +1,7 @@
 // schemac: reads native_functions.yaml and derivatives.yaml, checks them, and writes opmodel.json.
 //
-//   schemac --functions native_functions.yaml --derivatives derivatives.yaml
-//           --formulas autograd/formulas.yaml --out opmodel.json
+//   schemac --functions native_functions.yaml --scalars aten/scalar/functions.yaml
+//           --derivatives derivatives.yaml --formulas autograd/formulas.yaml --out opmodel.json
 //   schemac --functions my_ops.yaml --library my_ops --base treadle/opmodel.json --out opmodel.json
 //   schemac --aten FILE
 //
@@ -34,8 +34,8 @@ namespace treadle::schemac {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: schemac --functions FILE [--derivatives FILE] [--formulas FILE] [--library NAMESPACE]\n"
-    "               [--base MODEL] --out FILE\n"
+    "usage: schemac --functions FILE [--scalars FILE] [--derivatives FILE] [--formulas FILE]\n"
+    "               [--library NAMESPACE] [--base MODEL] --out FILE\n"
     "       schemac --aten FILE\n";
 
 // A call that cannot be served.
@@ -50,7 +50,7 @@ Options read_options(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); i += 2) {
     const std::string& name = words[i];
     static const std::set<std::string> known = {
-        "--functions", "--derivatives", "--library", "--out", "--aten", "--formulas", "--base"};
+        "--functions", "--derivatives", "--library", "--out", "--aten", "--formulas", "--base", "--scalars"};
     if (!known.count(name)) {
       throw UsageError("unknown option '" + name + "'");
     }
@@ -117,9 +117,19 @@ int compile(const Options& options) {
 
   const std::string formulas_path = given("--formulas");
   Callables callables;
-  if (!given("--base").empty()) callables.add_model(required_contents(given("--base")));
+  ScalarFunctions scalars;
+  if (!given("--base").empty()) {
+    const std::string base = required_contents(given("--base"));
+    callables.add_model(base);
+    scalars.add_model(base);
+  }
 
   Diagnostics diagnostics;
+  const std::string scalars_path = given("--scalars");
+  if (!scalars_path.empty()) {
+    if (const std::optional<YamlFile> file = load(scalars_path, diagnostics))
+      scalars.read(*file, diagnostics);
+  }
   Model model;
   std::vector<Helper> helpers;
   if (!formulas_path.empty()) {
@@ -129,8 +139,9 @@ int compile(const Options& options) {
     callables.set_complete();
   }
   const std::optional<YamlFile> functions = load(functions_path, diagnostics);
-  if (functions) model = read_functions(*functions, library, diagnostics);
+  if (functions) model = read_functions(*functions, library, scalars, diagnostics);
   model.helpers = std::move(helpers);
+  model.scalar_functions = scalars.own();
   if (!derivatives_path.empty()) {
     const std::optional<YamlFile> derivatives = load(derivatives_path, diagnostics);
     // Without the operators, all that could be said of their derivatives is that they are unknown.
@@ -142,7 +153,7 @@ int compile(const Options& options) {
   if (diagnostics.empty()) {
     for (const Operator& op : model.operators) check_completeness(op, diagnostics);
   }
-  if (report(diagnostics, {functions_path, derivatives_path, formulas_path})) return 1;
+  if (report(diagnostics, {scalars_path, functions_path, derivatives_path, formulas_path})) return 1;
   write_if_changed(options.at("--out"), to_json(model, functions_path, derivatives_path));
   return 0;
 }

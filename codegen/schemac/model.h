@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "codegen/schemac/expressions/expr_type.h"
+#include "codegen/schemac/expressions/scalar_functions.h"
 #include "core/schema/diagnostic.h"
 #include "core/schema/expr.h"
 #include "core/schema/function_schema.h"
@@ -140,6 +141,10 @@ struct Operator {
   std::vector<std::string> unlimited;
   std::optional<Expression> pointwise;
   std::optional<Reduction> reduce;
+  // Of both: the dtypes in which computing may end in an exception, and whether the lowest bits of a
+  // result follow from those of the operands.
+  std::vector<std::string> throws;
+  bool keeps_low_bits = false;
   std::optional<std::string> promote;
   // Device or "all", in which dtype it runs there under autocast; none: as called.
   std::vector<std::pair<std::string, std::string>> autocast;
@@ -170,6 +175,7 @@ struct Helper {
 struct Model {
   std::vector<Operator> operators;
   std::vector<Helper> helpers;
+  std::vector<ScalarFunction> scalar_functions;
   // Names of entries that were refused, so that nothing is said twice about them.
   std::vector<std::string> refused;
 };

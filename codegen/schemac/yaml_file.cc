@@ -123,6 +123,17 @@ YamlFile::Position YamlFile::position(const YAML::Mark& mark) const {
   return result;
 }
 
+std::string YamlFile::section(const YAML::Node& entry) const {
+  constexpr std::string_view kBegin = "# ---- ", kEnd = " ----";
+  for (int line = entry.Mark().line; line >= 0; --line) {
+    const std::string& text = (*lines_)[static_cast<std::size_t>(line)];
+    if (text.starts_with(kBegin) && text.ends_with(kEnd) &&
+        text.size() > kBegin.size() + kEnd.size())
+      return text.substr(kBegin.size(), text.size() - kBegin.size() - kEnd.size());
+  }
+  return "";
+}
+
 void YamlFile::advance(Position& position) const {
   if (position.offset >= text_.size()) return;
   if (text_[position.offset] == '\n') {

@@ -56,6 +56,9 @@ class YamlFile {
   // left out.
   std::vector<Word> words(const Field& field, Diagnostics& diagnostics) const;
 
+  // The heading that an entry stands under: "Pointwise" of the comment "# ---- Pointwise ----".
+  std::string section(const YAML::Node& entry) const;
+
   // The text of a field that must be a scalar; throws SchemaError if it is not.
   schema::SourceText text(const Field& field) const;
 

@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "core/base/error.h"
+#include "core/schema/dtypes.h"
 
 namespace treadle {
 namespace {
@@ -40,6 +41,21 @@ constexpr std::array<std::string_view, kNumDtypes> kNames = {"bool",
                                                              "qint32",
                                                              "quint4x2",
                                                              "quint2x4"};
+
+// The generator's table of dtypes has the order of ScalarType, and its names.
+constexpr bool is_in_place(ScalarType type, std::string_view enumerator) {
+  const auto i = static_cast<size_t>(type);
+  return schema::kDtypes[i].enumerator == enumerator && schema::kDtypes[i].name == kNames[i];
+}
+#define TREADLE_IN_PLACE(enumerator) is_in_place(ScalarType::enumerator, #enumerator)
+static_assert(schema::kDtypes.size() == kNumScalarTypes);
+static_assert(TREADLE_IN_PLACE(Bool) && TREADLE_IN_PLACE(UInt8) && TREADLE_IN_PLACE(UInt16) &&
+              TREADLE_IN_PLACE(UInt32) && TREADLE_IN_PLACE(UInt64) && TREADLE_IN_PLACE(Int8) &&
+              TREADLE_IN_PLACE(Int16) && TREADLE_IN_PLACE(Int32) && TREADLE_IN_PLACE(Int64));
+static_assert(TREADLE_IN_PLACE(Float16) && TREADLE_IN_PLACE(BFloat16) &&
+              TREADLE_IN_PLACE(Float32) && TREADLE_IN_PLACE(Float64) &&
+              TREADLE_IN_PLACE(Complex64) && TREADLE_IN_PLACE(Complex128));
+#undef TREADLE_IN_PLACE
 
 // Other names that PyTorch and NumPy know the types by.
 struct Alias {

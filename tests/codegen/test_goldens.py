@@ -44,6 +44,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("goldens") / "opmodel.json"
     # Run from the folder, so that the paths in the text are the same in every checkout.
     command = [_schemac(), "--functions", "functions.yaml", "--derivatives", "derivatives.yaml"]
+    command += ["--scalars", str(ROOT / "aten" / "scalar" / "functions.yaml")]
     done = subprocess.run(
         [*command, "--out", str(out)], cwd=GOLDENS, capture_output=True, text=True, timeout=60
     )

@@ -34,6 +34,8 @@ _INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "i
 FUNCTIONS = "native_functions.yaml"
 DERIVATIVES = "derivatives.yaml"
 FORMULAS = "formulas.yaml"
+SCALARS = "functions.yaml"
+TABLE = ROOT / "aten" / "scalar" / SCALARS  # of the functions of elements
 INCOMPLETE = "schemac: needs --functions and --out, or --aten alone"
 
 
@@ -45,10 +47,17 @@ def schemac(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def compile_model(
-    tmp_path: Path, functions: str, derivatives: str | None = None, formulas: str | None = None
+    tmp_path: Path,
+    functions: str,
+    derivatives: str | None = None,
+    formulas: str | None = None,
+    scalars: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
     (tmp_path / FUNCTIONS).write_text(functions, encoding="utf-8")
     arguments = ["--functions", FUNCTIONS, "--out", "opmodel.json"]
+    if scalars is not None:
+        (tmp_path / SCALARS).write_text(scalars, encoding="utf-8")
+    arguments += ["--scalars", SCALARS if scalars is not None else str(TABLE)]
     if formulas is not None:
         (tmp_path / FORMULAS).write_text(formulas, encoding="utf-8")
         arguments += ["--formulas", FORMULAS]
@@ -68,7 +77,8 @@ def finished(functions: str) -> str:
         if "  doc:" not in entry:
             entry += "  doc: What it computes.\n"
         if "  dtypes:" not in entry and "Tensor" in entry:
-            entry += "  dtypes: {all: any}\n"
+            computed = "  pointwise:" in entry or "  reduce:" in entry
+            entry += f"  dtypes: {{all: {'floating' if computed else 'any'}}}\n"
         entries[i] = entry
     return "".join(entries)
 
@@ -104,9 +114,8 @@ def test_there_are_cases() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_diagnostic(case: Path, tmp_path: Path) -> None:
     sections = sections_of(case)
-    done = compile_model(
-        tmp_path, sections[FUNCTIONS], sections.get(DERIVATIVES), sections.get(FORMULAS)
-    )
+    others = (sections.get(name) for name in (DERIVATIVES, FORMULAS, SCALARS))
+    done = compile_model(tmp_path, sections[FUNCTIONS], *others)
     assert done.stderr == sections["stderr"]
     assert done.stdout == ""
     assert done.returncode == 1
@@ -206,9 +215,8 @@ def test_aten_refusals(tmp_path: Path) -> None:
 def test_the_files_of_the_tree(tmp_path: Path) -> None:
     out = tmp_path / "opmodel.json"
     for _ in range(2):
-        done = schemac(
-            "--functions", FUNCTIONS, "--derivatives", DERIVATIVES, "--out", str(out), cwd=ROOT
-        )
+        given = ["--derivatives", DERIVATIVES, "--scalars", str(TABLE)]
+        done = schemac("--functions", FUNCTIONS, *given, "--out", str(out), cwd=ROOT)
         assert done.returncode == 0, done.stderr
     assert [op["schema"] for op in json.loads(out.read_text())["operators"]]
 
@@ -524,6 +532,7 @@ def test_calls_of_formulas_say_where_they_go(tmp_path: Path) -> None:
 def test_every_node_of_the_tree_has_a_type(tmp_path: Path) -> None:
     out = tmp_path / "opmodel.json"
     given = ["--derivatives", DERIVATIVES, "--formulas", "autograd/formulas.yaml"]
+    given += ["--scalars", str(TABLE)]
     done = schemac("--functions", FUNCTIONS, *given, "--out", str(out), cwd=ROOT)
     assert done.returncode == 0, done.stderr
     for op in json.loads(out.read_text())["operators"]:
@@ -533,6 +542,76 @@ def test_every_node_of_the_tree_has_a_type(tmp_path: Path) -> None:
             for node in _nodes((expression or {}).get("tree") or {"op": "none", "type": ""}):
                 assert node["type"] != "unknown", (op["schema"], expression["text"], node)
                 assert ("callee" in node) == (node["op"] in ("call", "method")), node
+
+
+def test_what_is_computed_says_where_it_throws(tmp_path: Path) -> None:
+    ops = model_of(
+        tmp_path,
+        """
+- func: a(Tensor self, Tensor other) -> Tensor
+  pointwise: self % other + 1
+  dtypes: {all: [int32, float32], CUDA: [bool, float64]}
+- func: b(Tensor self, Tensor other) -> Tensor
+  pointwise: floor_divide(self, other)
+  promote: float
+  dtypes: {all: real}
+- func: c(Tensor self, Tensor other) -> Tensor
+  pointwise: -(self * 3 - bitwise_not(other))
+  dtypes: {all: integral}
+- func: d(Tensor self) -> Tensor
+  reduce: {combine: "a + fmod(a, b)"}
+  promote: sum
+  dtypes: {all: [bool, int8, int64, float32]}
+""",
+    )
+    assert [op["throws"] for op in ops] == [["bool", "int32"], [], [], ["int64"]]
+    assert [op["keeps_low_bits"] for op in ops] == [False, False, True, False]
+
+
+def test_the_table_of_functions_is_in_the_model(tmp_path: Path) -> None:
+    scalars = """
+# ---- New ----
+- function: smooth(x, width=0.5)
+  doc: Smooth.
+  of: [floating, int64]
+  throws: int64
+  samples: [-1, 1.5e0]
+  ulp: {float32: 2, float64: 2.5}
+  ulp_of: one
+- operator: a <= b
+  function: smooth
+  of: real
+  gives: truth
+"""
+    functions = "- func: f(Tensor self) -> Tensor\n  pointwise: smooth(self) <= smooth(self, 2)\n"
+    done = compile_model(tmp_path, finished(functions), scalars=scalars)
+    assert done.returncode == 0, done.stderr
+    model = json.loads((tmp_path / "opmodel.json").read_text())
+    smooth, at_most = model["scalar_functions"]
+    assert smooth == {
+        "name": "smooth",
+        "is_operator": False,
+        "text": "smooth(x, width=0.5)",
+        "args": [{"name": "x", "default": None}, {"name": "width", "default": "0.5"}],
+        "function": None,
+        "section": "New",
+        "doc": "Smooth.",
+        "dtypes": ["int64", "float16", "bfloat16", "float32", "float64"],
+        "gives": "element",
+        "throws": ["int64"],
+        "keeps_low_bits": False,
+        "reference": None,
+        "samples": [-1.0, 1.5],
+        "ulp": {"float32": 2.0, "float64": 2.5},
+        "ulp_of": "one",
+        "complex_ulp_of": None,
+        "range": None,
+        "above": None,
+    }
+    assert (at_most["text"], at_most["gives"], at_most["function"]) == ("a <= b", "truth", "smooth")
+    tree = model["operators"][0]["pointwise"]["tree"]
+    assert (tree["type"], tree["lhs"]["type"]) == ("truth", "element")
+    assert tree["rhs"]["callee"] == {"kind": "scalar", "function": "smooth"}
 
 
 KEYS_PAGE = ROOT / "docs" / "entry-keys.md"

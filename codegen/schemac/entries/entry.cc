@@ -7,8 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "codegen/schemac/entries/tables.h"
+#include "codegen/schemac/expressions/elements.h"
 #include "codegen/schemac/expressions/resolve.h"
+#include "codegen/schemac/entries/tables.h"
 #include "codegen/schemac/expressions/types.h"
 #include "core/schema/lexer.h"
 
@@ -20,8 +21,9 @@ using schema::SourceText;
 
 class EntryReader {
  public:
-  EntryReader(const YamlFile& file, const std::string& library, Diagnostics& diagnostics)
-      : file_(file), library_(library), diagnostics_(diagnostics) {}
+  EntryReader(const YamlFile& file, const std::string& library, const ScalarFunctions& functions,
+              Diagnostics& diagnostics)
+      : file_(file), library_(library), functions_(functions), diagnostics_(diagnostics) {}
 
   std::optional<Entry> read(const YAML::Node& node) {
     const std::vector<Field> fields = file_.fields(node, diagnostics_);
@@ -281,7 +283,8 @@ class EntryReader {
   void read_pointwise(const Field& field) {
     op().pointwise = expression(file_.text(field));
     check_names(*op().pointwise, scope("pointwise"), diagnostics_);
-    check_scalar_expression(*op().pointwise, op(), "pointwise of " + op().name(), diagnostics_);
+    check_elements(*op().pointwise, op(), functions_, "pointwise of " + op().name(),
+                            diagnostics_);
   }
 
   // init: the partial result of no element (absent if there is none, as for a maximum); step: one
@@ -304,7 +307,7 @@ class EntryReader {
       names.names.insert(names.names.end(), locals.begin(), locals.end());
       names.noun = "name";
       check_names(value, names, diagnostics_);
-      check_scalar_expression(value, op(), names.where, diagnostics_);
+      check_elements(value, op(), functions_, names.where, diagnostics_);
       found[part.key.text] = std::move(value);
     }
     if (!found.count("combine")) {
@@ -475,6 +478,7 @@ class EntryReader {
 
   const YamlFile& file_;
   const std::string& library_;
+  const ScalarFunctions& functions_;
   Diagnostics& diagnostics_;
   Entry entry_;
 };
@@ -482,8 +486,9 @@ class EntryReader {
 }  // namespace
 
 std::optional<Entry> read_entry(const YamlFile& file, const YAML::Node& node,
-                                const std::string& library, Diagnostics& diagnostics) {
-  return EntryReader(file, library, diagnostics).read(node);
+                                const std::string& library, const ScalarFunctions& functions,
+                                Diagnostics& diagnostics) {
+  return EntryReader(file, library, functions, diagnostics).read(node);
 }
 
 schema::FunctionSchema parse_schema_in(const SourceText& source, const std::string& library) {

@@ -17,6 +17,7 @@
 
 #include "codegen/schemac/diagnostics.h"
 #include "codegen/schemac/model.h"
+#include "codegen/schemac/expressions/scalar_functions.h"
 #include "codegen/schemac/yaml_file.h"
 
 namespace treadle::schemac {
@@ -52,9 +53,11 @@ struct Entry {
 };
 
 // Nothing, with something reported, if the entry has no schema that can be read. `library` is the
-// namespace of its operators; empty for Treadle's own.
+// namespace of its operators; empty for Treadle's own. `functions` are those that expressions of
+// elements may call.
 std::optional<Entry> read_entry(const YamlFile& file, const YAML::Node& node,
-                                const std::string& library, Diagnostics& diagnostics);
+                                const std::string& library, const ScalarFunctions& functions,
+                                Diagnostics& diagnostics);
 
 // Parses the schema of an operator of `library`, whose names need not say its namespace. One of
 // another namespace is a SchemaError.

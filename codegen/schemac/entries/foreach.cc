@@ -10,6 +10,7 @@
 
 #include "codegen/schemac/entries/forms.h"
 #include "codegen/schemac/expressions/resolve.h"
+#include "core/schema/dtypes.h"
 #include "core/schema/lexer.h"
 
 namespace treadle::schemac {
@@ -21,10 +22,10 @@ using schema::FunctionSchema;
 
 // Whether a result can be written to a tensor of the dtype that the operand has.
 bool can_write(const Operator& op, const std::string& dtype) {
-  const bool complex = dtype.starts_with("complex");
+  const schema::DtypeKind kind = schema::find_dtype(dtype)->kind;
+  const bool complex = kind == schema::DtypeKind::Complex;
   if (op.promote == "real") return !complex;
-  const bool floating = dtype.starts_with("float") || dtype.starts_with("bfloat");
-  return op.promote != "float" || floating || complex;
+  return op.promote != "float" || complex || kind == schema::DtypeKind::Floating;
 }
 
 // A plain tensor as an element of a list.

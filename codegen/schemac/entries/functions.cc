@@ -58,7 +58,8 @@ std::string name_in(const YAML::Node& entry) {
 
 }  // namespace
 
-Model read_functions(const YamlFile& file, const std::string& library, Diagnostics& diagnostics) {
+Model read_functions(const YamlFile& file, const std::string& library,
+                     const ScalarFunctions& functions, Diagnostics& diagnostics) {
   Model model;
   if (file.root().IsNull() || !file.root().IsDefined()) return model;
   if (!file.root().IsSequence()) {
@@ -73,13 +74,13 @@ Model read_functions(const YamlFile& file, const std::string& library, Diagnosti
           file.error(node, "expected an operator", "write '- func: name(Tensor self) -> Tensor'"));
       continue;
     }
-    std::optional<Entry> entry = read_entry(file, node, library, diagnostics);
+    std::optional<Entry> entry = read_entry(file, node, library, functions, diagnostics);
     if (!entry) {
       model.refused.push_back(name_in(node));
       continue;
     }
     const auto add = [&](Entry& whole) {
-      apply_rules(whole, diagnostics);
+      apply_rules(whole, functions, diagnostics);
       names.add(whole.op, diagnostics);
     };
     add(*entry);

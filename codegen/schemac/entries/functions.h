@@ -5,12 +5,14 @@
 
 #include "codegen/schemac/diagnostics.h"
 #include "codegen/schemac/model.h"
+#include "codegen/schemac/expressions/scalar_functions.h"
 #include "codegen/schemac/yaml_file.h"
 
 namespace treadle::schemac {
 
 // What is wrong is reported, and the entry left out. `library` is the namespace of the operators;
-// empty for Treadle's own.
-Model read_functions(const YamlFile& file, const std::string& library, Diagnostics& diagnostics);
+// empty for Treadle's own; `functions` are those that expressions of elements may call.
+Model read_functions(const YamlFile& file, const std::string& library,
+                     const ScalarFunctions& functions, Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "codegen/schemac/expressions/elements.h"
 #include "codegen/schemac/entries/forms.h"
 #include "codegen/schemac/entries/tables.h"
-#include "core/schema/lexer.h"
+#include "core/schema/dtypes.h"
 
 namespace treadle::schemac {
 namespace {
@@ -32,7 +33,26 @@ bool has_own_kernels(const Operator& op) {
   return op.kind == Kind::Kernel || op.kind == Kind::Returns || op.kind == Kind::Mutating;
 }
 
-// Each operator is a function in C++; its arguments may be called as one likes.
+// Arguments may be called as one likes, but for what the variables of generated code are called. An
+// argument called as a keyword has another name in C++, which must be free.
+void check_argument_names(const Operator& op, Diagnostics& diagnostics) {
+  for (const Argument& argument : op.schema.arguments) {
+    if (argument.name.starts_with(kReservedPrefix)) {
+      diagnostics.add(op.source.diagnostic(
+          argument.offset,
+          "argument '" + argument.name + "' of " + op.name() + " is named as generated code",
+          "rename it: the variables there begin with '" + std::string(kReservedPrefix) + "'"));
+    }
+    const std::string name = cpp_name(argument.name);
+    if (name == argument.name || !op.schema.find_argument(name)) continue;
+    diagnostics.add(op.source.diagnostic(
+        op.schema.find_argument(name)->offset,
+        "argument '" + name + "' of " + op.name() + " has the C++ name of '" + argument.name + "'",
+        "rename it, since '" + argument.name + "' is a keyword of C++"));
+  }
+}
+
+// Each operator is a function in C++.
 void check_cpp_names(const Operator& op, Diagnostics& diagnostics) {
   const std::string& base = op.schema.name.base;
   const bool keyword = contains(cpp_keywords(), base);
@@ -51,7 +71,8 @@ void check_promote(const Entry& entry, Diagnostics& diagnostics) {
   if (op.kind != Kind::Pointwise || op.promote != "float") return;
   for (const auto& [device, dtypes] : op.dtypes) {
     const bool integers = std::any_of(dtypes.begin(), dtypes.end(), [](const std::string& dtype) {
-      return dtype == "bool" || dtype.starts_with("int") || dtype.starts_with("uint");
+      const schema::DtypeKind kind = schema::find_dtype(dtype)->kind;
+      return kind == schema::DtypeKind::Bool || is_integral(kind);
     });
     if (integers || dtypes.empty()) continue;
     diagnostics.add(entry.keys.at("promote").error(
@@ -347,8 +368,9 @@ void check_autocast(const Entry& entry, Diagnostics& diagnostics) {
 
 }  // namespace
 
-void apply_rules(Entry& entry, Diagnostics& diagnostics) {
+void apply_rules(Entry& entry, const ScalarFunctions& functions, Diagnostics& diagnostics) {
   Operator& op = entry.op;
+  check_argument_names(op, diagnostics);
   check_cpp_names(op, diagnostics);
   check_dispatch(entry, diagnostics);
   op.kind = kind_of(entry);
@@ -371,6 +393,7 @@ void apply_rules(Entry& entry, Diagnostics& diagnostics) {
   complete_out_from(entry, diagnostics);
   check_moves(entry, diagnostics);
   complete_argument_dtypes(entry, diagnostics);
+  complete_elements(op, functions, diagnostics);
 }
 
 }  // namespace treadle::schemac

@@ -10,6 +10,6 @@
 namespace treadle::schemac {
 
 // Completes `entry.op` and reports every rule it breaks.
-void apply_rules(Entry& entry, Diagnostics& diagnostics);
+void apply_rules(Entry& entry, const ScalarFunctions& functions, Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

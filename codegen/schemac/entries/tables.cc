@@ -1,4 +1,4 @@
-// The tables behind tables.h. A new tag, key or dtype is one word here.
+// The tables behind tables.h. A new tag or key is one word here.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/entries/tables.h"
@@ -6,25 +6,35 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/schema/dtypes.h"
+
 namespace treadle::schemac {
 namespace {
 
 using Words = std::vector<std::string>;
 
+using schema::DtypeKind;
+
+template <class Chosen>
+Words dtypes_where(Chosen chosen) {
+  Words names;
+  for (const schema::Dtype& dtype : schema::kDtypes) {
+    if (chosen(dtype.kind)) names.emplace_back(dtype.name);
+  }
+  return names;
+}
+
 const std::vector<std::pair<std::string, Words>>& dtype_classes() {
+  const auto is = [](DtypeKind wanted) { return [=](DtypeKind kind) { return kind == wanted; }; };
   static const std::vector<std::pair<std::string, Words>> table = {
-      {"integral", {"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"}},
-      {"floating", {"float16", "bfloat16", "float32", "float64"}},
-      {"complex", {"complex64", "complex128"}},
-      {"real",
-       {"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
-        "bfloat16", "float32", "float64"}},
-      {"number",
-       {"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
-        "bfloat16", "float32", "float64", "complex64", "complex128"}},
-      {"any",
-       {"bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
-        "bfloat16", "float32", "float64", "complex64", "complex128"}}};
+      {"integral", dtypes_where([](DtypeKind kind) { return is_integral(kind); })},
+      {"floating", dtypes_where(is(DtypeKind::Floating))},
+      {"complex", dtypes_where(is(DtypeKind::Complex))},
+      {"real", dtypes_where([](DtypeKind kind) {
+         return is_integral(kind) || kind == DtypeKind::Floating;
+       })},
+      {"number", dtypes_where([](DtypeKind kind) { return kind != DtypeKind::Bool; })},
+      {"any", dtypes_where([](DtypeKind) { return true; })}};
   return table;
 }
 
@@ -247,6 +257,10 @@ std::span<const std::string> cpp_keywords() {
                               "xor_eq",
                               "reinterpret_cast"};
   return words;
+}
+
+std::string cpp_name(std::string_view name) {
+  return std::string(name) + (contains(cpp_keywords(), name) ? "_" : "");
 }
 
 std::span<const std::string> taken_cpp_names() {

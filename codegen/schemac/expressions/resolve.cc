@@ -7,7 +7,6 @@
 #include <span>
 
 #include "codegen/schemac/entries/tables.h"
-#include "codegen/schemac/expressions/scalar_functions.h"
 #include "codegen/schemac/expressions/types.h"
 #include "core/schema/dtypes.h"
 
@@ -51,46 +50,6 @@ const char* problem_of_call(const ExprNode& call, const Operator& op, bool outer
   return "the functions of conditions are 'any' and 'one_of'";
 }
 
-bool has_element_value(const schema::Type& type) {
-  if (type.list || (type.optional && !type.is_tensor())) return false;
-  switch (type.base) {
-    case BaseType::Tensor:
-    case BaseType::Scalar:
-    case BaseType::Int:
-    case BaseType::SymInt:
-    case BaseType::Float:
-    case BaseType::SymFloat:
-    case BaseType::Bool:
-    case BaseType::SymBool:
-      return true;
-    default:
-      return false;
-  }
-}
-
-std::string count_of(int least, int most) {
-  if (least == most) return std::to_string(least) + (least == 1 ? " argument" : " arguments");
-  return std::to_string(least) + " to " + std::to_string(most) + " arguments";
-}
-
-bool gives_truth(const ExprNode& node) {
-  if (node.kind == ExprKind::Bool) return true;
-  if (node.kind == ExprKind::Unary) return node.text == "!";
-  if (node.kind != ExprKind::Binary) return false;
-  constexpr std::string_view kArithmetic = "+-*/%";
-  return kArithmetic.find(node.text[0]) == std::string_view::npos;
-}
-
-void type_element(const ExprNode& node, Typing& typing) {
-  using Kind = ExprType::Kind;
-  typing.type = {gives_truth(node) ? Kind::Truth : Kind::Element, {}};
-  if (node.kind != ExprKind::Call) return;
-  Callee callee;
-  callee.kind = Callee::Kind::Scalar;
-  callee.function = node.text;
-  typing.callee = std::move(callee);
-}
-
 }  // namespace
 
 std::vector<std::string> argument_names(const schema::FunctionSchema& schema) {
@@ -131,47 +90,6 @@ void check_condition(Expression& expression, const Operator& op, Diagnostics& di
       expression.tree->offset,
       "'" + print(expression.tree) + "' in check of " + op.name() + " is not a condition",
       "compare it with something, as in '" + print(expression.tree) + " > 0'"));
-}
-
-void check_scalar_expression(Expression& expression, const Operator& op, const std::string& where,
-                             Diagnostics& diagnostics) {
-  const auto report = [&](std::size_t offset, std::string message, std::string hint) {
-    diagnostics.add(
-        expression.source.diagnostic(offset, std::move(message) + " in " + where, std::move(hint)));
-  };
-  visit(expression.tree, [&](const ExprNode& node) {
-    if (node.kind == ExprKind::Method) {
-      report(node.name_offset, "method '" + node.text + "'",
-             "an element has no methods; call a function, as in 'exp(x)'");
-    } else if (node.kind == ExprKind::None || node.kind == ExprKind::String ||
-               node.kind == ExprKind::Index ||
-               (node.kind == ExprKind::List && &node != expression.tree.get())) {
-      report(node.offset, "'" + print(node) + "'", "an element is a number");
-    } else if (node.kind == ExprKind::Name) {
-      const Argument* argument = op.schema.find_argument(node.text);
-      if (argument && !has_element_value(argument->type)) {
-        report(node.offset, "argument '" + node.text + "' of type '" + print(argument->type) + "'",
-               "only tensors and single numbers have a value for each element");
-      }
-    } else if (node.kind == ExprKind::Call) {
-      const ScalarFunction* function = find_scalar_function(node.text);
-      const int count = static_cast<int>(node.children.size());
-      if (!function) {
-        std::string hint = schema::did_you_mean(node.text, scalar_function_names());
-        if (hint.empty())
-          hint =
-              "the functions of one element are listed in "
-              "codegen/schemac/expressions/scalar_functions.cc";
-        report(node.offset, "unknown function '" + node.text + "'", std::move(hint));
-      } else if (count < function->least || count > function->most) {
-        report(node.offset,
-               "'" + node.text + "' takes " + count_of(function->least, function->most) + ", got " +
-                   std::to_string(count),
-               "");
-      }
-    }
-    type_element(node, expression.typing[&node]);
-  });
 }
 
 }  // namespace treadle::schemac

@@ -35,9 +35,4 @@ void check_names(const Expression& expression, const Scope& scope, Diagnostics& 
 // Fills in the types of its parts.
 void check_condition(Expression& expression, const Operator& op, Diagnostics& diagnostics);
 
-// Reports what cannot be computed for one element: unknown functions, methods, arguments without a
-// value per element. Fills in the types of its parts.
-void check_scalar_expression(Expression& expression, const Operator& op, const std::string& where,
-                             Diagnostics& diagnostics);
-
 }  // namespace treadle::schemac
