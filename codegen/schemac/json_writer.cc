@@ -365,7 +365,8 @@ Json dtypes() {
     list.push_back({{"name", dtype.name},
                     {"enumerator", dtype.enumerator},
                     {"cpp", dtype.cpp},
-                    {"kind", kKinds[static_cast<std::size_t>(dtype.kind)]}});
+                    {"kind", kKinds[static_cast<std::size_t>(dtype.kind)]},
+                    {"alias", dtype.alias.empty() ? Json(nullptr) : Json(dtype.alias)}});
   }
   return list;
 }

@@ -111,10 +111,14 @@ std::string_view kind_name(DefaultKind kind) {
 std::span<const std::string> constants(BaseType base) {
   static const std::array<std::string, 2> reductions = {"Mean", "Sum"};
   static const std::array<std::string, 2> floats = {"inf", "nan"};
-  static const std::vector<std::string> dtypes = {
-      "bool",  "uint8",   "uint16",   "uint32",  "uint64",  "int8",      "int16",     "int32",
-      "int64", "float16", "bfloat16", "float32", "float64", "byte",      "char",      "short",
-      "int",   "long",    "half",     "float",   "double",  "complex64", "complex128"};
+  static const std::vector<std::string> dtypes = [] {
+    std::vector<std::string> names;
+    for (const Dtype& dtype : kDtypes) names.emplace_back(dtype.name);
+    for (const Dtype& dtype : kDtypes) {
+      if (!dtype.alias.empty()) names.emplace_back(dtype.alias);
+    }
+    return names;
+  }();
   static const std::array<std::string, 4> formats = {"contiguous_format", "preserve_format",
                                                      "channels_last", "channels_last_3d"};
   static const std::array<std::string, 1> layouts = {"strided"};

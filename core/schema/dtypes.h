@@ -20,22 +20,23 @@ struct Dtype {
   std::string_view enumerator;  // of ScalarType
   std::string_view cpp;         // the type of an element in C++
   DtypeKind kind;
+  std::string_view alias = "";  // by which defaults of schemas name it as well
 };
 
 inline constexpr std::array kDtypes = {
     Dtype{"bool", "Bool", "bool", DtypeKind::Bool},
-    Dtype{"uint8", "UInt8", "uint8_t", DtypeKind::Unsigned},
+    Dtype{"uint8", "UInt8", "uint8_t", DtypeKind::Unsigned, "byte"},
     Dtype{"uint16", "UInt16", "uint16_t", DtypeKind::Unsigned},
     Dtype{"uint32", "UInt32", "uint32_t", DtypeKind::Unsigned},
     Dtype{"uint64", "UInt64", "uint64_t", DtypeKind::Unsigned},
-    Dtype{"int8", "Int8", "int8_t", DtypeKind::Signed},
-    Dtype{"int16", "Int16", "int16_t", DtypeKind::Signed},
-    Dtype{"int32", "Int32", "int32_t", DtypeKind::Signed},
-    Dtype{"int64", "Int64", "int64_t", DtypeKind::Signed},
-    Dtype{"float16", "Float16", "Half", DtypeKind::Floating},
+    Dtype{"int8", "Int8", "int8_t", DtypeKind::Signed, "char"},
+    Dtype{"int16", "Int16", "int16_t", DtypeKind::Signed, "short"},
+    Dtype{"int32", "Int32", "int32_t", DtypeKind::Signed, "int"},
+    Dtype{"int64", "Int64", "int64_t", DtypeKind::Signed, "long"},
+    Dtype{"float16", "Float16", "Half", DtypeKind::Floating, "half"},
     Dtype{"bfloat16", "BFloat16", "BFloat16", DtypeKind::Floating},
-    Dtype{"float32", "Float32", "float", DtypeKind::Floating},
-    Dtype{"float64", "Float64", "double", DtypeKind::Floating},
+    Dtype{"float32", "Float32", "float", DtypeKind::Floating, "float"},
+    Dtype{"float64", "Float64", "double", DtypeKind::Floating, "double"},
     Dtype{"complex64", "Complex64", "std::complex<float>", DtypeKind::Complex},
     Dtype{"complex128", "Complex128", "std::complex<double>", DtypeKind::Complex},
 };
