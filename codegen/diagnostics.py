@@ -1,6 +1,8 @@
 """What is wrong with the files of a library or of the tree, with its place, as schemac says it.
 
-ops.yaml:12: error: f returns nothing and writes nothing
+Example:
+
+    ops.yaml:12: error: f returns nothing and writes nothing
 """
 
 # SPDX-License-Identifier: Apache-2.0

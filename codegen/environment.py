@@ -52,10 +52,8 @@ FILTERS: dict[str, Callable[..., object]] = {
     "outside_row": contract.outside_row,
     # pointwise and reducing operators
     "block_types": elements.block_types,
-    "divides": elements.divides,
     "element_names": elements.element_names,
     "expression_text": elements.expression_text,
-    "keeps_low_bits": elements.keeps_low_bits,
     "multiplies": elements.multiplies,
     "numbers": elements.numbers,
     "promote_enumerator": elements.promote_enumerator,

@@ -64,16 +64,16 @@ class Library:
         """Prefix of the types of results with named parts; Treadle's own have a module for them."""
         return f"{self.name}.return_types." if self.is_outside else ""
 
-    def functions(self, model: Model) -> Mapping[str, tuple[str, str]]:
-        """The operators that formulas may call: C++ function -> (prefix, header). Those of the
-        library come before Treadle's.
+    def function(self, namespace: str, entry: str) -> tuple[str, str]:
+        """The prefix and the header of an operator that formulas call, of the library or of
+        Treadle's.
         """
-        found = {}
-        if self.base is not None:
-            of_base = self.base.headers.items()
-            found = {f: (TREE.prefix, TREE.header.format(name)) for f, name in of_base}
-        own = model.headers.items()
-        return found | {f: (self.prefix, self.header.format(name)) for f, name in own}
+        owner = self if namespace == self.name else TREE
+        return owner.prefix, owner.header.format(entry)
+
+    def helper_prefix(self, namespace: str) -> str:
+        """The same of a helper."""
+        return self.prefix if namespace == self.name else namespace
 
     def clone_headers(self, model: Model) -> Iterator[str]:
         """The header of Treadle's `clone`; none where the model has no such operator."""

@@ -20,7 +20,7 @@ from .gradients.nodes import is_kept_list_of_results
 from .library import Library
 from .model.entry import Entry, Kind, Model, Variant
 from .model.expr import Constant, DtypeName, Name, walk
-from .operators.elements import is_promotion_known, numbers
+from .operators.elements import is_promotion_known
 from .operators.linked import linked_kernel, shape_argument_type
 
 # What the parts of a reduction know.
@@ -83,12 +83,6 @@ def _of_kinds(e: Entry) -> Iterator[Diagnostic]:
                 message = f"'{node.text}' in reduce.{part} of {e.full_name}"
                 names = " and ".join(_REDUCTION_NAMES[part]) or "nothing"
                 yield Diagnostic(e.place, message, f"it knows {names}")
-    if e.pointwise:
-        known = {a.name for a in [*e.tensor_args, *numbers(e)] if not a.type.optional}
-        for node in walk(e.pointwise.tree):
-            if isinstance(node, Name) and node.text not in known:
-                message = f"'{node.text}' in pointwise of {e.full_name}"
-                yield Diagnostic(e.place, message, "it knows tensors and numbers that are given")
     if e.kind in (Kind.POINTWISE, Kind.REDUCE) and not is_promotion_known(e):
         yield Diagnostic(e.place, f"{kind} has 'promote: {e.promote}'", "it cannot be promoted so")
     if e.kind is Kind.VIEW and linked_kernel(e) is None:

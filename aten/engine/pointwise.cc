@@ -49,9 +49,9 @@ Types types_for(Promote promote, ScalarType common) {
   return {common, compute_of(common), common};
 }
 
-// Whether the kernel may throw with some elements written: integers are divided, perhaps by zero.
+// Whether the kernel may throw with some elements written.
 bool may_stop_half_way(const PointwiseOp& op, const Types& types) {
-  return op.divides && is_integral(types.compute, true);
+  return contract::has_dtype(op.throws, types.compute);
 }
 
 // ---- one-dtype contiguous operands

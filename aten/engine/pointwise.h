@@ -53,7 +53,9 @@ struct PointwiseOp {
   const char* name;  // "add"
   Operator* op;
   Promote promote;
-  bool divides = false;  // of integers: a zero stops the kernel with some elements written
+  // Bits of the dtypes in which an error stops the kernel with some elements written: integers that
+  // are divided by zero.
+  uint32_t throws = 0;
   // The lowest bits of a result follow from those of the operands, so that a number may be cut to
   // them: int8 & 255, int8 + 200.
   bool keeps_low_bits = false;

@@ -5,6 +5,7 @@
 #include "aten/engine/reduce.h"
 
 #include "aten/engine/backends/generated.h"
+#include "aten/engine/contract.h"
 #include "aten/engine/copy.h"
 #include "aten/engine/loop_geometry.h"
 #include "aten/engine/overlap.h"
@@ -210,7 +211,14 @@ void reduce_out(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bo
   const Plan plan = make_plan(op, self, dims, keepdim, dtype);
   const Tensor* const inputs[] = {&self};
   Output output(op.name, TensorSpec{plan.sizes, plan.result, self.device()}, out, {inputs, 1});
-  run(op, plan, self, output.tensor());
+  if (contract::has_dtype(op.throws, plan.compute)) {
+    // An error leaves `out` as it was.
+    const Tensor apart = empty_tensor(plan.sizes, plan.result, self.device());
+    run(op, plan, self, apart);
+    copy_strided(output.tensor(), apart);
+  } else {
+    run(op, plan, self, output.tensor());
+  }
   output.finish();
 }
 

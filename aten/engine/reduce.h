@@ -38,6 +38,8 @@ struct ReduceOp {
   Operator* op;
   ReducePromote promote;
   bool has_identity;  // else an empty reduction is an error (amax, amin)
+  // Bits of the dtypes in which an error stops the kernel with some results written.
+  uint32_t throws = 0;
 };
 
 // `dims` absent or empty: all; of `any` and `all`, empty is none.

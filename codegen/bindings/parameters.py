@@ -1,6 +1,8 @@
 """Arguments in Python: a row of the parser's table, the C++ that reads it, and its type in a stub.
 
-int[2] stride=1    {"stride", Kind::IntList, kDefault, 2, "1"}    call.ints(3, 2, {1, 1})
+Example:
+
+    int[2] stride=1    {"stride", Kind::IntList, kDefault, 2, "1"}    call.ints(3, 2, {1, 1})
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -1,6 +1,8 @@
 """The text of the stubs.
 
-def add(input: Tensor, other: Tensor, *, alpha: Number = ...) -> Tensor: ...
+Example:
+
+    def add(input: Tensor, other: Tensor, *, alpha: Number = ...) -> Tensor: ...
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -22,7 +22,6 @@ from .names import cpp_name
 
 _CONSTANTS = {"inf": INFINITY, "nan": NAN, "pi": PI}
 _COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
-_LOGIC = {"&&": "logical_and", "||": "logical_or"}
 
 
 class Translator(Visitor[code.Expr]):
@@ -106,16 +105,12 @@ class Contract(Translator):
         return code.Call(function, self.each(node.children))
 
 
-# What the code of an element calls, or has for a type.
-_OF_ELEMENTS = frozenset({"V", "constant", "remainder", "where", "logical_not", *_LOGIC.values()})
-
-
 class Element(Translator):
     """One element, or one vector of them: numbers become constants of the element type V."""
 
     def __init__(self, whole: Expr):
-        calls = {node.function for node in walk(whole) if isinstance(node, expr.Call)}
-        self._taken = calls | _OF_ELEMENTS
+        calls = {node.callee.function for node in walk(whole) if node.callee is not None}
+        self._taken = calls | {"V", "constant"}
 
     def variable(self, name: str) -> str:
         """The name of a value, which hides no function that the expression calls."""
@@ -140,19 +135,11 @@ class Element(Translator):
     def boolean(self, node: expr.Bool) -> code.Expr:
         return self._constant(code.Literal("1" if node.value else "0"))
 
-    def unary(self, node: expr.Unary) -> code.Expr:
-        if node.operator == "!":
-            return code.Call("logical_not", self.each(node.children))
-        return super().unary(node)
-
-    def binary(self, node: expr.Binary) -> code.Expr:
-        function = "remainder" if node.operator == "%" else _LOGIC.get(node.operator)
-        if function is None:
-            return super().binary(node)
-        return code.Call(function, self.each(node.children))
-
-    def ternary(self, node: expr.Ternary) -> code.Expr:
-        return code.Call("where", self.each(node.children))
+    def visit(self, node: Expr) -> code.Expr:
+        # Of operators and choices, too, where vectors have none of their own.
+        if node.callee is not None:
+            return code.Call(node.callee.function, self.each(node.children))
+        return super().visit(node)
 
 
 def translated(node: Expr) -> code.Expr:

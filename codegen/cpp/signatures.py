@@ -1,7 +1,9 @@
 """The C++ functions of an operator: what each form takes and returns.
 
-declaration(e, form)    const Tensor& self, const Tensor& other, const Scalar& alpha
-returns_of(e, form)     Tensor
+Example:
+
+    declaration(e, form)    const Tensor& self, const Tensor& other, const Scalar& alpha
+    returns_of(e, form)     Tensor
 """
 
 # SPDX-License-Identifier: Apache-2.0

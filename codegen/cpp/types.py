@@ -1,6 +1,8 @@
 """Types of schemas in C++.
 
-argument_type(int[]?)   OptionalIntList         kept_type(int[]?)   std::optional<DimVector>
+Example:
+
+    argument_type(int[]?)   OptionalIntList         kept_type(int[]?)   std::optional<DimVector>
 """
 
 # SPDX-License-Identifier: Apache-2.0

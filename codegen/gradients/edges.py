@@ -1,6 +1,8 @@
 """The edges of a node: each argument that has a gradient has some, a list one for each tensor.
 
-struct CatBackward0 { size_t tensors_count_; ... };    the edges of `tensors`: 0, tensors_count_
+Example:
+
+    struct CatBackward0 { size_t tensors_count_; ... };    the edges of `tensors`: 0, tensors_count_
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -1,30 +1,26 @@
 """The C++ of derivative formulas.
 
-grad * other.conj()    grads[0] * aten::conj(other)
-self.sizes()           self_sizes_, a member: the node keeps the sizes alone
+Example:
+
+    grad * other.conj()    grads[0] * aten::conj(other)
+    self.sizes()           self_sizes_, a member: the node keeps the sizes alone
 """
 
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-from typing import Mapping, Optional
+from typing import Optional
 
 from ..cpp import code
 from ..cpp.expressions import Translator
 from ..cpp.names import cpp_name, output_name
+from ..library import Library
 from ..model import expr
-from ..model.entry import Entry, Formula, Kept
+from ..model.entry import Entry, Formula
+from ..model.kept import Kept
 
-# Methods that Tensor has in C++; any other method of a tensor is the operator of that name.
-_TENSOR_METHODS = frozenset(
-    "sizes strides dim numel dtype device size stride defined is_complex is_floating_point".split()
-)
 _GRADS = code.Id("grads")
-
-
-# The operators that formulas may call: C++ function -> (prefix, header).
-Functions = Mapping[str, tuple[str, str]]
 
 
 def variable(e: Entry, name: str) -> str:
@@ -39,8 +35,8 @@ def kept_member(e: Entry, name: str, what: Kept) -> str:
 
 
 class FormulaTranslator(Translator):
-    def __init__(self, e: Entry, formula: Formula, functions: Functions):
-        self._e, self._formula, self._functions = e, formula, functions
+    def __init__(self, e: Entry, formula: Formula, library: Library):
+        self._e, self._formula, self._library = e, formula, library
         self.headers: set[str] = set()  # of the operators that it calls
         flags = e.differentiable_outputs
         self._first = flags.index(True) if True in flags else 0
@@ -64,14 +60,18 @@ class FormulaTranslator(Translator):
         return super().index(node)
 
     def call(self, node: expr.Call) -> code.Expr:
-        return self._called(node.function, self.each(node.arguments))
+        return self._called(node, self.each(node.arguments))
 
-    def _called(self, function: str, arguments: tuple[code.Expr, ...]) -> code.Expr:
-        prefix = "autograd"
-        if function in self._functions:
-            prefix, header = self._functions[function]
+    def _called(self, node: expr.Call | expr.Method, arguments: tuple[code.Expr, ...]) -> code.Expr:
+        """The call of an operator or a helper."""
+        callee = node.callee
+        assert callee is not None, "schemac knows every function of a formula"
+        if callee.entry:
+            prefix, header = self._library.function(callee.namespace, callee.entry)
             self.headers.add(header)
-        return code.Call(f"{prefix}::{function}", arguments)
+        else:
+            prefix = self._library.helper_prefix(callee.namespace)
+        return code.Call(f"{prefix}::{callee.function}", arguments)
 
     def method(self, node: expr.Method) -> code.Expr:
         arguments = self.each(node.arguments)
@@ -79,15 +79,10 @@ class FormulaTranslator(Translator):
             kept = self._kept(node.on.text, node.name, arguments)
             if kept is not None:
                 return kept
-            a = self._e.find_arg(node.on.text)
-            if a is not None and not a.type.holds_tensors:
-                return super().method(node)  # of a Scalar or of a list
         on = self.visit(node.on)
-        if node.name == "scalar_type":
-            return code.MethodCall(on, "dtype")
-        if node.name in _TENSOR_METHODS:
-            return code.MethodCall(on, node.name, arguments)
-        return self._called(node.name, (on, *arguments))
+        if node.callee is not None and node.callee.kind is expr.CalleeKind.METHOD:
+            return code.MethodCall(on, node.callee.function, arguments)
+        return self._called(node, (on, *arguments))
 
     def _kept(
         self, name: str, method: str, arguments: tuple[code.Expr, ...]

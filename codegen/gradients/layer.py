@@ -16,7 +16,6 @@ from ..operators.linked import is_composite, linked_kernel
 from ..operators.lookup import returns_views, written_lists
 from ..shard import Shard
 from .edges import Target
-from .formulas import Functions
 from .nodes import Node, Slot, node_names, node_of
 
 _RECORDED = code.Id("recorded")
@@ -153,12 +152,11 @@ def _function(e: Entry, form: Form, node: Optional[Node]) -> Optional[LayerFunct
 def context(shard: Shard) -> Mapping[str, Any]:
     """The variables of variable_type.cc.j2."""
     library = shard.library
-    functions: Functions = library.functions(shard.model)
     names = node_names(shard.model)
     nodes: list[Node] = []
     layer: list[LayerFunction] = []
     for e in shard.entries:
-        node = node_of(e, names, functions)
+        node = node_of(e, names, library)
         if node:
             nodes.append(node)
         layer += [f for f in (_function(e, form, node) for form in e.forms) if f is not None]

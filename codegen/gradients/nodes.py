@@ -1,6 +1,8 @@
 """The nodes of derivatives: what each keeps, and how it computes gradients.
 
-node_of(mul)    MulBackward0, which keeps self_ and other_
+Example:
+
+    node_of(mul)    MulBackward0, which keeps self_ and other_
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -13,10 +15,12 @@ from typing import Mapping, Optional
 from ..cpp import code
 from ..cpp.names import cpp_name, output_name
 from ..cpp.types import kept_type
-from ..model.entry import Entry, Formula, Kept, Kind, Model, Save
+from ..library import Library
+from ..model.entry import Entry, Formula, Kind, Model, Save
+from ..model.kept import Kept
 from ..model.schema import Arg
 from .edges import Edges, Target, edges_of
-from .formulas import FormulaTranslator, Functions, kept_member, variable
+from .formulas import FormulaTranslator, kept_member, variable
 
 _METADATA = {
     Kept.SIZES: code.Type("DimVector"),
@@ -245,14 +249,14 @@ def _is_unneeded(e: Entry) -> code.Expr:
     return code.Prefix("!", code.MethodCall(grad, "defined"))
 
 
-def node_of(e: Entry, names: Mapping[str, str], functions: Functions) -> Optional[Node]:
+def node_of(e: Entry, names: Mapping[str, str], library: Library) -> Optional[Node]:
     """The node of the entry's derivative; None where it has no formulas."""
     if not e.formulas:
         return None
     edges = edges_of(e)
     gradients, headers = [], set()
     for f in e.formulas:
-        translator = FormulaTranslator(e, f, functions)
+        translator = FormulaTranslator(e, f, library)
         gradients.append(_gradient(e, f, edges, translator))
         headers |= translator.headers
     several = sum(e.differentiable_outputs) > 1

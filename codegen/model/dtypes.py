@@ -1,6 +1,8 @@
 """The dtypes that kernels know, in the order of the enum ScalarType.
 
-Dtype("float32", "Float32", "float", DtypeKind.FLOATING, ("float",), 11)
+Example:
+
+    Dtype("float32", "Float32", "float", DtypeKind.FLOATING, "float", 11)
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -8,7 +10,7 @@ Dtype("float32", "Float32", "float", DtypeKind.FLOATING, ("float",), 11)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator
+from typing import Iterator, Optional
 
 from .words import Word
 
@@ -27,7 +29,7 @@ class Dtype:
     enumerator: str  # of ScalarType
     cpp: str  # the type of an element in C++
     kind: DtypeKind
-    aliases: tuple[str, ...]  # by which defaults name it as well
+    alias: Optional[str]  # by which defaults name it as well
     index: int  # in ScalarType
 
     @property
@@ -66,28 +68,3 @@ class Row:
 
 
 NO_DTYPES = Row((), is_every=False)
-
-
-# Until the model has them.
-DTYPES = tuple(
-    Dtype(name, enumerator, cpp, DtypeKind(kind), tuple(aliases), index)
-    for index, (name, enumerator, cpp, kind, *aliases) in enumerate(
-        (
-            ("bool", "Bool", "bool", "bool"),
-            ("uint8", "UInt8", "uint8_t", "unsigned", "byte"),
-            ("uint16", "UInt16", "uint16_t", "unsigned"),
-            ("uint32", "UInt32", "uint32_t", "unsigned"),
-            ("uint64", "UInt64", "uint64_t", "unsigned"),
-            ("int8", "Int8", "int8_t", "signed", "char"),
-            ("int16", "Int16", "int16_t", "signed", "short"),
-            ("int32", "Int32", "int32_t", "signed", "int"),
-            ("int64", "Int64", "int64_t", "signed", "long"),
-            ("float16", "Float16", "Half", "floating", "half"),
-            ("bfloat16", "BFloat16", "BFloat16", "floating"),
-            ("float32", "Float32", "float", "floating", "float"),
-            ("float64", "Float64", "double", "floating", "double"),
-            ("complex64", "Complex64", "std::complex<float>", "complex"),
-            ("complex128", "Complex128", "std::complex<double>", "complex"),
-        )
-    )
-)

@@ -15,6 +15,8 @@ from typing import Iterator, Mapping, Optional
 from ..diagnostics import Place
 from .dtypes import NO_DTYPES, Dtype, Row
 from .expr import Call, Expr, Name, String, walk
+from .functions import MethodInfo, ScalarFunction
+from .kept import Kept
 from .schema import Arg, Form, FormKind, Return
 from .words import Word
 
@@ -54,18 +56,6 @@ class Policy(Word):
     WIDEST = "widest"
     AS_CALLED = "as_called"
     REFUSED = "refused"
-
-
-class Kept(Word):
-    """What of an argument or a result a formula needs at the time of backward."""
-
-    VALUE = "value"
-    SIZES = "sizes"
-    STRIDES = "strides"
-    DIM = "dim"
-    NUMEL = "numel"
-    DTYPE = "dtype"
-    DEVICE = "device"
 
 
 @dataclass(frozen=True)
@@ -192,6 +182,8 @@ class Entry:
     unlimited: tuple[str, ...]  # arguments of which every value is fine
     pointwise: Optional[Expression]
     reduce: Optional[Reduction]
+    throws: Row  # the dtypes in which computing either may end in an exception
+    keeps_low_bits: bool  # the lowest bits of a result follow from those of the operands
     promote: Optional[Promotion]
     autocast: Mapping[str, Policy]  # by device, or "all"
     dtypes: Mapping[str, Row]  # by device, or "all"
@@ -268,12 +260,27 @@ class Entry:
         return next((d for d in self.dispatch if d.key == key), None)
 
 
+@dataclass(frozen=True)
+class Helper:
+    """A function written by hand that formulas may call."""
+
+    namespace: str  # of its C++ function
+    name: str
+    schema: str
+    args: tuple[Arg, ...]
+    returns: tuple[Return, ...]
+    # Names of arguments in groups: linear in those of a group together, while the others are held.
+    linear: tuple[tuple[str, ...], ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     functions: str  # file names as the user wrote them
     derivatives: Optional[str]
     dtypes: tuple[Dtype, ...]  # every one
-    helpers: tuple[str, ...]  # declarations of the functions that formulas may call
+    methods: tuple[MethodInfo, ...]  # that expressions may call
+    scalar_functions: tuple[ScalarFunction, ...]  # what expressions of elements are made of
+    helpers: tuple[Helper, ...]  # the functions that formulas may call beside operators
     entries: tuple[Entry, ...]
 
     @cached_property

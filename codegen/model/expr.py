@@ -15,15 +15,26 @@ from dataclasses import dataclass, field
 from typing import Generic, Iterator, Optional, TypeVar
 
 from .dtypes import Dtype
+from .words import Word
 
 T = TypeVar("T")
+
+
+class CalleeKind(Word):
+    OPERATOR = "operator"  # of the model, or of the model that a library stands on
+    HELPER = "helper"  # declared in formulas.yaml
+    METHOD = "method"  # of a tensor, a list or a number
+    SCALAR = "scalar"  # a function of elements
+    CONDITION = "condition"  # any, one_of
+    SHAPE = "shape"  # a shape rule
+    WORD = "word"  # not_implemented
 
 
 @dataclass(frozen=True)
 class Callee:
     """To which function a call goes."""
 
-    kind: str  # operator, helper, method, scalar, condition, shape, word
+    kind: CalleeKind
     namespace: str  # of an operator or a helper, else ""
     function: str  # its name in C++
     name: str  # and with the overload, as in `add.Tensor`
@@ -33,6 +44,8 @@ class Callee:
 @dataclass(frozen=True)
 class Expr(ABC):
     type: str = field(default="", kw_only=True, compare=False)  # of its value: "Tensor", "int[]"
+    # Of a call and a method; of an operator on elements where it is a function in C++.
+    callee: Optional[Callee] = field(default=None, kw_only=True, compare=False)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -106,7 +119,6 @@ class Nothing(Expr):
 class Call(Expr):
     function: str
     arguments: tuple[Expr, ...]
-    callee: Optional[Callee] = field(default=None, kw_only=True, compare=False)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -123,7 +135,6 @@ class Method(Expr):
     on: Expr
     name: str
     arguments: tuple[Expr, ...]
-    callee: Optional[Callee] = field(default=None, kw_only=True, compare=False)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -246,10 +257,3 @@ def walk(expr: Expr) -> Iterator[Expr]:
     yield expr
     for child in expr.children:
         yield from walk(child)
-
-
-def operation_of(expr: Expr) -> Optional[str]:
-    """The operator or function that makes the value of the node; None of a name and a number."""
-    if isinstance(expr, (Unary, Binary)):
-        return expr.operator
-    return expr.function if isinstance(expr, Call) else None

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Callable, Mapping, Optional, TypeVar, Union
+from typing import Any, Callable, Mapping, Optional, TypedDict, TypeVar, Union
 
 from ..diagnostics import CodegenError, Place
 from . import expr
-from .dtypes import DTYPES, Dtype, Row
+from .dtypes import Dtype, DtypeKind, Row
 from .entry import (
     ArgumentDtypes,
     Condition,
@@ -24,7 +24,7 @@ from .entry import (
     Expression,
     ForeachOf,
     Formula,
-    Kept,
+    Helper,
     Kind,
     Model,
     Policy,
@@ -34,6 +34,8 @@ from .entry import (
     Shape,
     Variant,
 )
+from .functions import Gives, MethodInfo, MethodOf, ScalarArgument, ScalarFunction
+from .kept import Kept
 from .schema import Alias, Arg, Default, DefaultKind, Form, FormKind, Return, Type, Value
 from .words import Word
 
@@ -89,6 +91,20 @@ class _Object:
     def optional_number(self, key: str) -> Optional[int]:
         value = self.take(key)
         return None if value is None else self._check(value, int, key)
+
+    def real(self, key: str) -> float:
+        return self._check(self.take(key), float, key)
+
+    def optional_real(self, key: str) -> Optional[float]:
+        value = self.take(key)
+        return None if value is None else self._check(value, float, key)
+
+    def reals(self, key: str) -> Optional[tuple[float, ...]]:
+        """A list of numbers, or null."""
+        value = self.take(key)
+        if value is None:
+            return None
+        return tuple(self._check(item, float, key) for item in self._check(value, list, key))
 
     def texts(self, key: str) -> tuple[str, ...]:
         return tuple(self._check(item, str, key) for item in self._list(key))
@@ -179,7 +195,7 @@ def _default(o: _Object) -> Default:
     kind, text, value = o.word("kind", DefaultKind), o.text("text"), _value(o.take("value"))
     if kind is DefaultKind.NAME:
         for dtype in o.known_dtypes.values():
-            if text == dtype.name or text in dtype.aliases:
+            if text in (dtype.name, dtype.alias):
                 value = dtype
     return Default(kind, text, value)
 
@@ -209,7 +225,78 @@ def _form(o: _Object) -> Form:
     )
 
 
+# ---- tables --------------------------------------------------------------------------------------
+
+
+def _dtype(o: _Object) -> Dtype:
+    return Dtype(
+        name=o.text("name"),
+        enumerator=o.text("enumerator"),
+        cpp=o.text("cpp"),
+        kind=o.word("kind", DtypeKind),
+        alias=o.optional_text("alias"),
+        index=o.number("index"),
+    )
+
+
+def _method_info(o: _Object) -> MethodInfo:
+    return MethodInfo(
+        of=o.word("of", MethodOf),
+        name=o.text("name"),
+        parameters=o.texts("parameters"),
+        returns=o.text("returns"),
+        saves=o.optional_word("saves", Kept),
+        cpp=o.text("cpp"),
+    )
+
+
+def _scalar_argument(o: _Object) -> ScalarArgument:
+    return ScalarArgument(o.text("name"), o.optional_text("default"))
+
+
+def _scalar_function(o: _Object) -> ScalarFunction:
+    return ScalarFunction(
+        name=o.text("name"),
+        is_operator=o.flag("is_operator"),
+        text=o.text("text"),
+        args=o.each("args", _scalar_argument),
+        function=o.optional_text("function"),
+        section=o.text("section"),
+        doc=o.text("doc"),
+        dtypes=o.row("dtypes"),
+        gives=o.word("gives", Gives),
+        throws=o.row("throws"),
+        keeps_low_bits=o.flag("keeps_low_bits"),
+        reference=o.optional_text("reference"),
+        samples=o.reals("samples"),
+        rounded=o.flag("rounded"),
+        ulp=o.table("ulp", lambda table, dtype: table.real(dtype)),
+        ulp_of=o.optional_text("ulp_of"),
+        complex_ulp_of=o.optional_text("complex_ulp_of"),
+        range=o.optional_text("range"),
+        above=o.optional_real("above"),
+    )
+
+
+def _helper(o: _Object) -> Helper:
+    return Helper(
+        namespace=o.text("namespace"),
+        name=o.text("name"),
+        schema=o.text("schema"),
+        args=o.each("args", _arg),
+        returns=o.each("returns", _return),
+        linear=tuple(tuple(group) for group in o.take("linear")),
+    )
+
+
 # ---- expressions ---------------------------------------------------------------------------------
+
+
+class _Known(TypedDict):
+    """What is known of every node."""
+
+    type: str
+    callee: Optional[expr.Callee]
 
 
 def _callee(o: _Object) -> expr.Callee:
@@ -217,7 +304,7 @@ def _callee(o: _Object) -> expr.Callee:
         return o.text(key) if o.has(key) else ""
 
     return expr.Callee(
-        kind=o.text("kind"),
+        kind=o.word("kind", expr.CalleeKind),
         namespace=text("namespace"),
         function=o.text("function"),
         name=text("name"),
@@ -229,51 +316,39 @@ def _optional_callee(o: _Object) -> Optional[expr.Callee]:
     return o.one("callee", _callee) if o.has("callee") else None
 
 
-def _name(o: _Object, type_: str) -> expr.Expr:
+def _name(o: _Object, known: _Known) -> expr.Expr:
     name = o.text("name")
     if name in o.known_dtypes:
-        return expr.DtypeName(o.known_dtypes[name], type=type_)
-    return (expr.Constant if name in CONSTANTS else expr.Name)(name, type=type_)
+        return expr.DtypeName(o.known_dtypes[name], **known)
+    return (expr.Constant if name in CONSTANTS else expr.Name)(name, **known)
 
 
-def _call(o: _Object, type_: str) -> expr.Expr:
-    return expr.Call(o.text("fn"), o.each("args", _tree), callee=_optional_callee(o), type=type_)
+def _method(o: _Object, known: _Known) -> expr.Expr:
+    return expr.Method(o.one("on", _tree), o.text("name"), o.each("args", _tree), **known)
 
 
-def _method(o: _Object, type_: str) -> expr.Expr:
-    return expr.Method(
-        o.one("on", _tree),
-        o.text("name"),
-        o.each("args", _tree),
-        callee=_optional_callee(o),
-        type=type_,
-    )
+def _binary(o: _Object, known: _Known) -> expr.Expr:
+    return expr.Binary(o.text("operator"), o.one("lhs", _tree), o.one("rhs", _tree), **known)
 
 
-def _binary(o: _Object, type_: str) -> expr.Expr:
-    return expr.Binary(o.text("operator"), o.one("lhs", _tree), o.one("rhs", _tree), type=type_)
+def _ternary(o: _Object, known: _Known) -> expr.Expr:
+    return expr.Ternary(o.one("cond", _tree), o.one("then", _tree), o.one("else", _tree), **known)
 
 
-def _ternary(o: _Object, type_: str) -> expr.Expr:
-    return expr.Ternary(
-        o.one("cond", _tree), o.one("then", _tree), o.one("else", _tree), type=type_
-    )
-
-
-_NODES: Mapping[str, Callable[[_Object, str], expr.Expr]] = {
+_NODES: Mapping[str, Callable[[_Object, _Known], expr.Expr]] = {
     "name": _name,
-    "int": lambda o, type_: expr.Number(o.text("value"), is_integer=True, type=type_),
-    "float": lambda o, type_: expr.Number(o.text("value"), is_integer=False, type=type_),
-    "bool": lambda o, type_: expr.Bool(o.flag("value"), type=type_),
-    "string": lambda o, type_: expr.String(o.text("value"), type=type_),
-    "none": lambda o, type_: expr.Nothing(type=type_),
-    "call": _call,
+    "int": lambda o, known: expr.Number(o.text("value"), is_integer=True, **known),
+    "float": lambda o, known: expr.Number(o.text("value"), is_integer=False, **known),
+    "bool": lambda o, known: expr.Bool(o.flag("value"), **known),
+    "string": lambda o, known: expr.String(o.text("value"), **known),
+    "none": lambda o, known: expr.Nothing(**known),
+    "call": lambda o, known: expr.Call(o.text("fn"), o.each("args", _tree), **known),
     "method": _method,
-    "index": lambda o, type_: expr.Index(o.one("on", _tree), o.one("index", _tree), type=type_),
-    "unary": lambda o, type_: expr.Unary(o.text("operator"), o.one("of", _tree), type=type_),
+    "index": lambda o, known: expr.Index(o.one("on", _tree), o.one("index", _tree), **known),
+    "unary": lambda o, known: expr.Unary(o.text("operator"), o.one("of", _tree), **known),
     "binary": _binary,
     "select": _ternary,
-    "list": lambda o, type_: expr.Items(o.each("items", _tree), type=type_),
+    "list": lambda o, known: expr.Items(o.each("items", _tree), **known),
 }
 
 
@@ -281,7 +356,8 @@ def _tree(o: _Object) -> expr.Expr:
     op = o.text("op")
     if op not in _NODES:
         raise o.error(f"one of {', '.join(_NODES)}", f"'{op}'", "op")
-    return _NODES[op](o, o.text("type") if o.has("type") else "")
+    known: _Known = {"type": o.text("type"), "callee": _optional_callee(o)}
+    return _NODES[op](o, known)
 
 
 def _expression(o: _Object) -> Expression:
@@ -380,6 +456,8 @@ def _entry(o: _Object) -> Entry:
         unlimited=o.texts("unlimited"),
         pointwise=o.optional("pointwise", _expression),
         reduce=o.optional("reduce", _reduction),
+        throws=o.row("throws"),
+        keeps_low_bits=o.flag("keeps_low_bits"),
         promote=o.optional_word("promote", Promotion),
         autocast=o.table("autocast", lambda table, device: table.word(device, Policy)),
         dtypes=o.table("dtypes", lambda table, device: table.row(device)),
@@ -395,13 +473,15 @@ def _model(o: _Object) -> Model:
     written = o.number("format")
     if written != FORMAT:
         raise o.error(f"format {FORMAT}", str(written), "format")
-    dtypes = DTYPES
+    dtypes = o.each("dtypes", _dtype)
     o.known_dtypes = {dtype.name: dtype for dtype in dtypes}
     return Model(
         functions=o.text("functions"),
         derivatives=o.optional_text("derivatives"),
         dtypes=dtypes,
-        helpers=o.texts("helpers"),
+        methods=o.each("methods", _method_info),
+        scalar_functions=o.each("scalar_functions", _scalar_function),
+        helpers=o.each("helpers", _helper),
         entries=o.each("operators", _entry),
     )
 

@@ -1,7 +1,9 @@
 """Schemas: the types, arguments and results of an operator and of each of its forms.
 
-add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-add.Tensor_out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
+Example:
+
+    add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    add.Tensor_out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -10,8 +10,8 @@ from ..cpp import code
 from ..cpp.expressions import Element
 from ..cpp.names import cpp_name
 from ..model.dtypes import Dtype
-from ..model.entry import Entry, Expression, Kind, Promotion
-from ..model.expr import Binary, Name, Number, operation_of, walk
+from ..model.entry import Entry, Kind, Promotion
+from ..model.expr import Binary
 from ..model.schema import Arg
 
 _PROMOTE = {
@@ -29,10 +29,6 @@ _REDUCE_PROMOTE = {
     Promotion.FLOAT: "Float",
     Promotion.BOOL: "Bool",
 }
-_DIVISIONS = frozenset({"floor_divide", "trunc_divide", "remainder", "fmod", "/", "%"})
-_KEEPING_LOW_BITS = frozenset(
-    {"+", "-", "*", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
-)
 
 
 def numbers(e: Entry) -> list[Arg]:
@@ -83,21 +79,6 @@ def expression_text(e: Entry) -> str:
     if e.reduce:
         return "; ".join(f"{name} = {part.text}" for name, part in e.reduce.parts.items())
     return ""
-
-
-def divides(pointwise: Expression) -> bool:
-    """Whether integers are divided, which a zero stops half-way."""
-    return any(operation_of(node) in _DIVISIONS for node in walk(pointwise.tree))
-
-
-def keeps_low_bits(pointwise: Expression) -> bool:
-    """Whether the lowest bits of a result follow from the lowest bits of the operands."""
-    return all(
-        isinstance(node, Name)
-        or (isinstance(node, Number) and node.is_integer)
-        or operation_of(node) in _KEEPING_LOW_BITS
-        for node in walk(pointwise.tree)
-    )
 
 
 # ---- reductions ----------------------------------------------------------------------------------

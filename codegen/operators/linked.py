@@ -52,41 +52,22 @@ def linked_function(e: Entry, library: Library) -> Optional[code.Function]:
 
 # ---- shape rules ---------------------------------------------------------------------------------
 
-_METHODS = {
-    "dim": code.Type("int64_t"),
-    "size": code.Type("int64_t"),
-    "numel": code.Type("int64_t"),
-    "sizes": code.Type("IntList"),
-    "strides": code.Type("IntList"),
-    "dtype": code.Type("ScalarType"),
-    "scalar_type": code.Type("ScalarType"),
-    "device": code.Type("Device"),
+_PLAIN = {
+    "bool": code.Type("bool"),
+    "int": code.Type("int64_t"),
+    "float": code.Type("double"),
+    "str": code.Type("std::string_view"),
+    "int[]": code.Type("IntList"),
+    "ScalarType": code.Type("ScalarType"),
+    "Device": code.Type("Device"),
 }
-_TRUTHS = frozenset({"==", "!=", "<", "<=", ">", ">=", "&&", "||", "!"})
 
 
 def shape_argument_type(e: Entry, node: Expr) -> Optional[code.Type]:
     """The type of an argument of a shape rule; None where it has no plain one."""
     if isinstance(node, expr.Name):
         return argument_type(e.arg(node.text).type)
-    if isinstance(node, expr.Method):
-        return _METHODS.get(node.name)
-    if isinstance(node, expr.Number):
-        return code.Type("int64_t" if node.is_integer else "double")
-    if isinstance(node, expr.Constant):
-        return code.Type("double")
-    if isinstance(node, expr.DtypeName):
-        return code.Type("ScalarType")
-    if isinstance(node, expr.Bool):
-        return code.Type("bool")
-    if isinstance(node, expr.String):
-        return code.Type("std::string_view")
-    if isinstance(node, (expr.Unary, expr.Binary)):
-        truth = node.operator in _TRUTHS
-        return code.Type("bool") if truth else shape_argument_type(e, node.children[0])
-    if isinstance(node, expr.Ternary):
-        return shape_argument_type(e, node.then)
-    return None
+    return _PLAIN.get(node.type)
 
 
 def shape_function(e: Entry, library: Library) -> Optional[code.Function]:

@@ -1,6 +1,8 @@
 """Operators on lists: what each place of the lists is called with.
 
-_foreach_add(self, other, alpha=2)    add(self[i], other[i], 2) for each i
+Example:
+
+    _foreach_add(self, other, alpha=2)    add(self[i], other[i], 2) for each i
 """
 
 # SPDX-License-Identifier: Apache-2.0

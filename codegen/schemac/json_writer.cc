@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "codegen/schemac/derivatives/saves.h"
-#include "codegen/schemac/entries/tables.h"
 #include "core/schema/dtypes.h"
 #include "core/schema/methods.h"
 
@@ -144,7 +143,6 @@ Json arguments_of(const schema::FunctionSchema& schema) {
   Json list = Json::array();
   for (const schema::Argument& argument : schema.arguments) {
     list.push_back({{"name", argument.name},
-                    {"cpp", cpp_name(argument.name)},
                     {"type", type_of(argument.type)},
                     {"default", default_of(argument)},
                     {"kwarg_only", argument.kwarg_only}});
@@ -156,7 +154,6 @@ Json returns_of(const schema::FunctionSchema& schema) {
   Json list = Json::array();
   for (const schema::Return& result : schema.returns) {
     list.push_back({{"name", result.name.empty() ? Json(nullptr) : Json(result.name)},
-                    {"cpp", result.name.empty() ? Json(nullptr) : Json(cpp_name(result.name))},
                     {"type", type_of(result.type)}});
   }
   return list;
@@ -349,6 +346,7 @@ Json scalar_functions_of(const Model& model) {
                     {"samples", function.samples ? Json({function.samples->first,
                                                          function.samples->second})
                                                  : Json(nullptr)},
+                    {"rounded", function.error.rounded},
                     {"ulp", std::move(ulp)},
                     {"ulp_of", text(function.error.of)},
                     {"complex_ulp_of", text(function.error.of_complex)},
@@ -366,6 +364,7 @@ Json dtypes() {
                     {"enumerator", dtype.enumerator},
                     {"cpp", dtype.cpp},
                     {"kind", kKinds[static_cast<std::size_t>(dtype.kind)]},
+                    {"index", list.size()},
                     {"alias", dtype.alias.empty() ? Json(nullptr) : Json(dtype.alias)}});
   }
   return list;

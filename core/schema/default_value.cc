@@ -13,6 +13,8 @@
 #include <span>
 #include <utility>
 
+#include "core/schema/dtypes.h"
+
 namespace treadle::schema {
 namespace {
 

@@ -107,11 +107,22 @@ class Operator:
 
 
 @lru_cache(maxsize=None)
+def _model() -> Mapping[str, Any]:
+    path = Path(treadle.__file__).parent / "opmodel.json"
+    return json.loads(path.read_text())
+
+
+@lru_cache(maxsize=None)
+def scalar_functions() -> Mapping[str, Mapping[str, Any]]:
+    """The functions of elements by name, as aten/scalar/functions.yaml has them."""
+    return {f["name"]: f for f in _model()["scalar_functions"] if not f["is_operator"]}
+
+
+@lru_cache(maxsize=None)
 def operators(library: str = "aten") -> tuple[Operator, ...]:
     """Treadle's own, or those of a library that is loaded."""
     if library == "aten":
-        path = Path(treadle.__file__).parent / "opmodel.json"
-        return tuple(Operator(j) for j in json.loads(path.read_text())["operators"])
+        return tuple(Operator(j) for j in _model()["operators"])
     loaded = operator_library.libraries().get(library)
     assert loaded is not None, f"expected a library that is imported, got {library!r}"
     return tuple(Operator(j, loaded.module) for j in loaded.model["operators"])

@@ -10,17 +10,19 @@ but the expression.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from importlib import import_module
 from typing import Any, Callable, Iterator, Mapping
 
 import numpy as np
 
-from .catalogue import Operator
+from .catalogue import Operator, scalar_functions
 from .sample import Maker, Sample
 
 try:
-    from .special_reference import SPECIAL, SPECIAL_DOMAINS
+    from .special_reference import SPECIAL
 except ModuleNotFoundError:  # without scipy there are no references for special functions
-    SPECIAL, SPECIAL_DOMAINS = {}, {}
+    SPECIAL = {}
 
 
 def _elementwise(f: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarray]:
@@ -30,10 +32,6 @@ def _elementwise(f: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarr
 
 def _sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
-
-
-def _floor_divide(a: Any, b: Any) -> Any:
-    return np.floor_divide(a, b)
 
 
 def _digamma(x: float) -> float:
@@ -64,39 +62,17 @@ def _softplus(x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
 
 _erf, _erfc = _elementwise(math.erf), _elementwise(math.erfc)
 
-FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "abs": np.abs,
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "log": np.log,
-    "log2": np.log2,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "sqrt": np.sqrt,
+# The references of functions for which the table names none of NumPy's or SciPy's.
+WRITTEN: Mapping[str, Callable[..., Any]] = {
     "rsqrt": lambda x: 1 / np.sqrt(x),
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
+    "reciprocal": lambda x: 1 / x,
     "sigmoid": _sigmoid,
     "relu": lambda x: np.maximum(x, 0),
     "erf": _erf,
     "erfc": _erfc,
+    "erfinv": _elementwise(lambda y: _inverse(math.erf, y, -6, 6)),
     "lgamma": _elementwise(_lgamma),
     "digamma": _elementwise(_digamma),
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "round": np.round,
-    "trunc": np.trunc,
     "frac": lambda x: x - np.trunc(x),
     "sign": lambda x: x if _bools(x) else np.sign(x),
     "sgn": lambda x: (
@@ -106,50 +82,28 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
         if _bools(x)
         else np.sign(x)
     ),
-    "pow": np.power,
-    "atan2": np.arctan2,
-    "fmod": np.fmod,
-    "remainder": np.remainder,
-    "floor_divide": _floor_divide,
     "trunc_divide": lambda a, b: np.trunc(a / b).astype(np.result_type(a, b)),
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "fmax": np.fmax,
-    "fmin": np.fmin,
-    "where": np.where,
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-    "isfinite": np.isfinite,
-    "logical_and": np.logical_and,
-    "logical_or": np.logical_or,
-    "logical_xor": np.logical_xor,
-    "logical_not": np.logical_not,
-    "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor,
-    "bitwise_not": np.bitwise_not,
-    "shift_left": np.left_shift,
-    "shift_right": np.right_shift,
-    "real": np.real,
-    "imag": np.imag,
     "conj": lambda x: np.conj(x) if np.iscomplexobj(x) else x,
-    "arg": np.angle,
-    "copysign": np.copysign,
-    "nextafter": np.nextafter,
-    "hypot": np.hypot,
-    "square": np.square,
-    "reciprocal": lambda x: 1 / x,
     "clamp": lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
     "cast_bool": lambda x: np.asarray(x).astype(bool),
+    "signbit": lambda x: np.signbit(x) if np.asarray(x).dtype.kind == "f" else np.asarray(x) < 0,
     "gelu": lambda x: 0.5 * x * (1 + _erf(x / np.sqrt(2))),
     "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
     "silu": lambda x: x * _sigmoid(x),
     "softplus": _softplus,
-    "logaddexp": np.logaddexp,
     "nan_to_num": lambda x, n, p, m: np.nan_to_num(x, nan=n, posinf=p, neginf=m),
-    "erfinv": _elementwise(lambda y: _inverse(math.erf, y, -6, 6)),
     **SPECIAL,
 }
+
+
+@lru_cache(maxsize=None)
+def function(name: str) -> Callable[..., Any]:
+    """A function of the table in NumPy. ModuleNotFoundError for one of SciPy's without it."""
+    reference = scalar_functions()[name]["reference"]
+    if reference is None:
+        return WRITTEN[name]
+    module, _, attribute = reference.rpartition(".")
+    return getattr(import_module(module), attribute)
 
 
 def _inverse(f: Callable[[float], float], y: float, low: float, high: float) -> float:
@@ -197,7 +151,7 @@ def evaluate(tree: Mapping[str, Any], names: Mapping[str, Any]) -> Any:
     if op == "bool":
         return bool(tree["value"])
     if op == "call":
-        return FUNCTIONS[tree["fn"]](*(evaluate(a, names) for a in tree["args"]))
+        return function(tree["fn"])(*(evaluate(a, names) for a in tree["args"]))
     if op == "binary":
         return _BINARY[tree["operator"]](evaluate(tree["lhs"], names), evaluate(tree["rhs"], names))
     if op == "unary":
@@ -209,35 +163,6 @@ def evaluate(tree: Mapping[str, Any], names: Mapping[str, Any]) -> Any:
             choices = [np.uint8(c) for c in choices]  # the type that raises no other
         return np.where(cond, *choices)
     raise AssertionError(f"the reference cannot evaluate {tree}")
-
-
-# Ranges in which a function is defined, finite and, for gradients, smooth.
-DOMAINS: Mapping[str, tuple[float, float]] = {
-    "log": (0.1, 3),
-    "log2": (0.1, 3),
-    "log10": (0.1, 3),
-    "log1p": (-0.8, 3),
-    "sqrt": (0.1, 3),
-    "rsqrt": (0.1, 3),
-    "asin": (-0.9, 0.9),
-    "acos": (-0.9, 0.9),
-    "acosh": (1.1, 3),
-    "atanh": (-0.9, 0.9),
-    "lgamma": (0.2, 3),
-    "digamma": (0.2, 3),
-    "erfinv": (-0.9, 0.9),
-    "pow": (0.3, 2),
-    "tan": (-1.2, 1.2),
-    "reciprocal": (0.3, 2),
-    "fmod": (0.3, 2),
-    "remainder": (0.3, 2),
-    "floor_divide": (0.3, 2),
-    "trunc_divide": (0.3, 2),
-    "shift_left": (0, 4),
-    "shift_right": (0, 4),
-    "atan2": (0.3, 2),
-    **SPECIAL_DOMAINS,
-}
 
 
 def _calls(tree: Any) -> Iterator[str]:
@@ -254,10 +179,12 @@ def _calls(tree: Any) -> Iterator[str]:
 
 
 def domain(op: Operator) -> tuple[float, float]:
+    """A range in which its functions are defined, finite and, for gradients, smooth."""
     low, high = -2.0, 2.0
     for fn in _calls(op.json["pointwise"]["tree"]):
-        if fn in DOMAINS:
-            low, high = max(low, DOMAINS[fn][0]), min(max(high, DOMAINS[fn][1]), DOMAINS[fn][1])
+        samples = scalar_functions()[fn]["samples"]
+        if samples is not None:
+            low, high = max(low, samples[0]), min(max(high, samples[1]), samples[1])
     return low, high
 
 

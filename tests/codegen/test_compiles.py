@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from treadle.codegen.cpp.names import KEYWORDS, LOCALS, SIGNATURE_TYPES
 from treadle.codegen.outside import generate
+
 from treadle.utils._compiler import compile_flags
 
 ODD = Path(__file__).resolve().parent / "odd"

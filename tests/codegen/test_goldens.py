@@ -45,6 +45,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Run from the folder, so that the paths in the text are the same in every checkout.
     command = [_schemac(), "--functions", "functions.yaml", "--derivatives", "derivatives.yaml"]
     command += ["--scalars", str(ROOT / "aten" / "scalar" / "functions.yaml")]
+    command += ["--formulas", str(ROOT / "autograd" / "formulas.yaml")]
     done = subprocess.run(
         [*command, "--out", str(out)], cwd=GOLDENS, capture_output=True, text=True, timeout=60
     )

@@ -70,9 +70,9 @@ def said(folder: Path, entries: str, derivatives: Optional[str] = None) -> str:
             "f returns 'int[]'; C++ functions of operators return no such value",
         ),
         (
-            "f(Tensor self, int n) -> Tensor",
-            OWN.replace("same_as(self)", "rule({n, n})"),
-            "'{n, n}' in the shape of f has no plain type; give the rule what it is made of",
+            "f(Tensor self) -> Tensor",
+            OWN.replace("same_as(self)", "'rule({self, self})'"),
+            "'{self, self}' in the shape of f has no plain type; give the rule what it is made of",
         ),
         (
             "f(Tensor self, float pi) -> Tensor",
@@ -83,16 +83,6 @@ def said(folder: Path, entries: str, derivatives: Optional[str] = None) -> str:
             "f(Tensor self) -> (Tensor, Tensor)",
             MADE + "  pointwise: '{self, -self}'\n",
             "f, which is pointwise, has 2 results; make it return one",
-        ),
-        (
-            "f(Tensor self, str how) -> Tensor",
-            MADE + "  pointwise: self * how\n  check: [any(how)]\n",
-            "'how' in pointwise of f; it knows tensors and numbers that are given",
-        ),
-        (
-            "f(Tensor self, Scalar? s) -> Tensor",
-            MADE + "  pointwise: self * s\n",
-            "'s' in pointwise of f; it knows tensors and numbers that are given",
         ),
         (
             "f(Tensor self, int p) -> Tensor",

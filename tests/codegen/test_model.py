@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-import treadle
 from treadle.codegen.cpp import code
 from treadle.codegen.cpp.code import Call, Id, Infix, Literal, MethodCall, Prefix, Ternary
 from treadle.codegen.cpp.expressions import as_written, translated
@@ -20,6 +19,8 @@ from treadle.codegen.environment import FILTERS, TEMPLATES
 from treadle.codegen.model import expr
 from treadle.codegen.model.entry import Kind, Model
 from treadle.codegen.model.load import load
+
+import treadle
 
 MODEL = Path(treadle.__file__).parent / "opmodel.json"
 

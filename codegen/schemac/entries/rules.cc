@@ -33,16 +33,10 @@ bool has_own_kernels(const Operator& op) {
   return op.kind == Kind::Kernel || op.kind == Kind::Returns || op.kind == Kind::Mutating;
 }
 
-// Arguments may be called as one likes, but for what the variables of generated code are called. An
-// argument called as a keyword has another name in C++, which must be free.
+// Arguments may be called as one likes. One called as a keyword has another name in C++, which must
+// be free.
 void check_argument_names(const Operator& op, Diagnostics& diagnostics) {
   for (const Argument& argument : op.schema.arguments) {
-    if (argument.name.starts_with(kReservedPrefix)) {
-      diagnostics.add(op.source.diagnostic(
-          argument.offset,
-          "argument '" + argument.name + "' of " + op.name() + " is named as generated code",
-          "rename it: the variables there begin with '" + std::string(kReservedPrefix) + "'"));
-    }
     const std::string name = cpp_name(argument.name);
     if (name == argument.name || !op.schema.find_argument(name)) continue;
     diagnostics.add(op.source.diagnostic(

@@ -40,8 +40,6 @@ std::span<const std::string> aten_keys();
 std::span<const std::string> cpp_keywords();
 // The name of an argument or a result in C++: another one only where it is a keyword.
 std::string cpp_name(std::string_view name);
-// What the names of variables of generated code begin with.
-inline constexpr std::string_view kReservedPrefix = "_t_";
 std::span<const std::string> taken_cpp_names();
 
 bool contains(std::span<const std::string> words, std::string_view word);

@@ -63,11 +63,15 @@ void type_elements(const ExprNode& node, const ScalarFunctions& functions,
   using Kind = ExprType::Kind;
   Typing& typing = expression.typing[&node];
   typing.type = {gives_truth(node, functions, expression) ? Kind::Truth : Kind::Element, {}};
-  if (node.kind != ExprKind::Call) return;
+  const ScalarFunction* function = functions.of(node);
   Callee callee;
   callee.kind = Callee::Kind::Scalar;
-  callee.function = node.text;
-  typing.callee = std::move(callee);
+  if (node.kind == ExprKind::Call) {
+    callee.function = node.text;
+  } else if (function) {
+    callee.function = function->is_operator ? function->function : function->name;
+  }
+  if (!callee.function.empty()) typing.callee = std::move(callee);
 }
 
 // The dtypes that the expressions of an operator compute in: what its operands are promoted to.

@@ -195,9 +195,15 @@ class Reader {
     function_.samples = {low, high};
   }
   void read_ulp(const Field& field) {
+    if (field.value.IsScalar() && file_.text(field).text() == "rounded") {
+      function_.error.rounded = true;
+      return;
+    }
     if (!field.value.IsMap())
-      throw SchemaError(field.key.error("'ulp' of " + function_.name + " is not a mapping",
-                                        "give each dtype its bound, as in {float32: 2}"));
+      throw SchemaError(field.key.error(
+          "'ulp' of " + function_.name + " is not a mapping",
+          "give each dtype its bound, as in {float32: 2}, or write 'ulp: rounded' where results are "
+          "the nearest numbers to the exact ones"));
     for (const Field& row : file_.fields(field.value, diagnostics_)) {
       const std::string& dtype = row.key.text;
       if (!contains(known_dtypes(), dtype)) {
@@ -248,6 +254,12 @@ class Reader {
       diagnostics_.add(head.key.error("'" + function_.text() + "' without 'of'",
                                       "name its dtypes, as in 'of: [floating, complex]'"));
       return;
+    }
+    if (!function_.is_operator && !has("ulp") && contains(function_.dtypes, "float32")) {
+      diagnostics_.add(head.key.error(
+          "'" + function_.text() + "' without 'ulp'",
+          "say how far results may be from the exact ones, as in 'ulp: {float32: 2, float64: 2}', or "
+          "write 'ulp: rounded' where they are the nearest numbers to these"));
     }
     for (const std::string& dtype : function_.throws) {
       if (contains(function_.dtypes, dtype)) continue;

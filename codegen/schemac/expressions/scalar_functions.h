@@ -29,6 +29,7 @@ namespace treadle::schemac {
 
 // How far results may be from the exact ones, for tests and for the page of accuracy.
 struct ErrorBound {
+  bool rounded = false;  // what comes out is the nearest number to the exact one
   std::vector<std::pair<std::string, double>> ulp;  // by dtype
   std::string of;                                   // what the last places are counted of
   std::string of_complex;

@@ -32,6 +32,19 @@ ENTRIES = """\
   dtypes: {all: [bool, real]}
   check: ['b >= 0']
 
+- func: left_over(Tensor self, Tensor other) -> Tensor
+  doc: One more than what a division leaves; integers by zero are an error.
+  forms: functional, inplace, out
+  pointwise: self % other + 1
+  dtypes: {all: [integral, floating]}
+
+- func: left_over_of_all.dim(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor
+  doc: What dividing a hundred by each element leaves.
+  forms: functional, out
+  reduce: {init: 0, step: acc + 100 % x, combine: a + b}
+  promote: sum
+  dtypes: {all: [int64, float32]}
+
 - func: rotate_half(Tensor self, int dim=-1) -> Tensor
   doc: Halves of a dimension swapped, the first negated.
   forms: functional, out
@@ -198,6 +211,36 @@ for call, kind, message in (
         raise SystemExit("no exception")
     except kind as error:
         assert str(error) == message, str(error)
+""",
+    )
+
+
+def test_an_error_leaves_outputs_as_they_were(library: Path) -> None:
+    """An integer divided by zero, in the middle of what a call writes."""
+    run(
+        library,
+        LOAD
+        + """
+x, by = treadle.arange(1, 10001), treadle.full((10000,), 7)
+by[6000] = 0
+out = treadle.full((10000,), -1)
+def raises(call):
+    try:
+        call()
+    except RuntimeError as error:
+        assert str(error) == "remainder: expected a non-zero divisor, got 0", error
+        return
+    raise SystemExit("no exception")
+raises(lambda: small_ops.left_over(x, by, out=out))
+assert (out == -1).all()
+raises(lambda: small_ops.left_over_(x, by))
+assert (x == treadle.arange(1, 10001)).all()
+assert small_ops.left_over(x[:6000], by[:6000], out=out[:6000])[9] == 4
+rows = by.reshape(100, 100)
+sums = treadle.full((100,), -1)
+raises(lambda: small_ops.left_over_of_all(rows, 1, out=sums))
+assert (sums == -1).all()
+assert small_ops.left_over_of_all(rows[:60], 1, out=sums[:60])[0] == 200
 """,
     )
 
