@@ -22,10 +22,10 @@ SIGNATURE_TYPES = frozenset(
 # What the templates call their variables, and the functions and types that they use beside the
 # arguments.
 LOCALS = frozenset(
-    "BoxedKernel Cast ExcludeLayers IntrusivePtr Layer Node Output Policies Policy "
-    "UndifferentiableNode ZeroGradientNode add_edges any_backend any_defined as_list as_view "
-    "as_views before below boxed bump_versions call call_below call_kernel cast "
-    "check_in_place common_device copy_to_out copy_to_outs copy_to_self count "
+    "BoxedKernel Cast ExcludeLayers IntrusivePtr Layer LayerCall Node Output Policies Policy "
+    "Signature UndifferentiableNode ZeroGradientNode active add_edges any_backend any_defined "
+    "as_list as_view as_views before below boxed bump_versions call call_below call_kernel "
+    "cast check_in_place common_device copy_to_out copy_to_outs copy_to_self count "
     "count_decomposed device dispatch dispatch_below dtype_of fail grad_enabled grads guarded "
     "has_edge i inference_enabled input_grads kCPU kept_for_backward kernel kernel_or_boxed "
     "make_intrusive name names nested no_kernel none numbers object op or_zeros out parts "
