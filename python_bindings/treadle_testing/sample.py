@@ -20,27 +20,17 @@ from typing import Any, Callable, Iterator, Optional
 import numpy as np
 
 import treadle
+from treadle._introspection.explain import model
 
 from . import device
 
 # NumPy's type for the values of a dtype; bfloat16 has none, so its values are made as float32 and
 # rounded by the tensor.
 NUMPY_TYPES = {
-    "bool": np.bool_,
-    "uint8": np.uint8,
-    "uint16": np.uint16,
-    "uint32": np.uint32,
-    "uint64": np.uint64,
-    "int8": np.int8,
-    "int16": np.int16,
-    "int32": np.int32,
-    "int64": np.int64,
-    "float16": np.float16,
-    "bfloat16": np.float32,
-    "float32": np.float32,
-    "float64": np.float64,
-    "complex64": np.complex64,
-    "complex128": np.complex128,
+    dtype["name"]: getattr(
+        np, {"bool": "bool_", "bfloat16": "float32"}.get(dtype["name"], dtype["name"])
+    )
+    for dtype in model()["dtypes"]
 }
 # Relative and absolute tolerance against a float64 reference.
 TOLERANCE = {

@@ -22,23 +22,10 @@ from treadle._introspection.explain import model
 Operator = Mapping[str, Any]
 Row = Mapping[str, Any]
 
-# The short names that head the columns, in the order of the table.
+# The short names that head the columns, in the order of the model.
 DTYPES = {
-    "bool": "b1",
-    "uint8": "u8",
-    "uint16": "u16",
-    "uint32": "u32",
-    "uint64": "u64",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float32": "f32",
-    "float64": "f64",
-    "complex64": "c64",
-    "complex128": "c128",
+    dtype["name"]: "b1" if dtype["kind"] == "bool" else getattr(_C, dtype["name"]).abbr
+    for dtype in model()["dtypes"]
 }
 
 

@@ -12,28 +12,21 @@ from typing import Optional
 
 from treadle import _C, _names
 
-# dtype -> bits, explicit mantissa bits, smallest exponent of a normal number, largest number.
+# dtype -> explicit mantissa bits, smallest exponent of a normal number, largest number.
 _FLOATS = {
-    _C.float16: (16, 10, -14, 65504.0),
-    _C.bfloat16: (16, 7, -126, (2 - 2.0**-7) * 2.0**127),
-    _C.float32: (32, 23, -126, (2 - 2.0**-23) * 2.0**127),
-    _C.float64: (64, 52, -1022, (2 - 2.0**-52) * 2.0**1023),
-    _C.float8_e4m3fn: (8, 3, -6, 448.0),
-    _C.float8_e5m2: (8, 2, -14, 57344.0),
-    _C.float8_e4m3fnuz: (8, 3, -7, 240.0),
-    _C.float8_e5m2fnuz: (8, 2, -15, 57344.0),
-    _C.float8_e8m0fnu: (8, 0, -127, 2.0**127),
+    _C.float16: (10, -14, 65504.0),
+    _C.bfloat16: (7, -126, (2 - 2.0**-7) * 2.0**127),
+    _C.float32: (23, -126, (2 - 2.0**-23) * 2.0**127),
+    _C.float64: (52, -1022, (2 - 2.0**-52) * 2.0**1023),
+    _C.float8_e4m3fn: (3, -6, 448.0),
+    _C.float8_e5m2: (2, -14, 57344.0),
+    _C.float8_e4m3fnuz: (3, -7, 240.0),
+    _C.float8_e5m2fnuz: (2, -15, 57344.0),
+    _C.float8_e8m0fnu: (0, -127, 2.0**127),
 }
-_INTS = {
-    _C.uint8: (8, False),
-    _C.uint16: (16, False),
-    _C.uint32: (32, False),
-    _C.uint64: (64, False),
-    _C.int8: (8, True),
-    _C.int16: (16, True),
-    _C.int32: (32, True),
-    _C.int64: (64, True),
-}
+_INTEGERS = frozenset(
+    getattr(_C, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
+)
 
 
 class finfo:
@@ -49,7 +42,8 @@ class finfo:
                 f"finfo: expected a floating dtype, got {dtype}; use "
                 f"{_names.spoken()}.iinfo for integers"
             )
-        self.bits, mantissa, low, self.max = _FLOATS[real]
+        mantissa, low, self.max = _FLOATS[real]
+        self.bits = 8 * real.itemsize
         self.dtype = repr(real).rpartition(".")[2]
         self.eps = 2.0**-mantissa
         # Without a sign, the smallest number is above 0.
@@ -71,13 +65,13 @@ class iinfo:
     __module__ = "treadle"  # what pickles name
 
     def __init__(self, dtype: _C.dtype) -> None:
-        if dtype not in _INTS:
+        if dtype not in _INTEGERS:
             raise TypeError(
                 f"iinfo: expected an integer dtype, got {dtype}; see {_names.spoken()}.finfo"
             )
-        self.bits, signed = _INTS[dtype]
-        self.min = -(2 ** (self.bits - 1)) if signed else 0
-        self.max = 2 ** (self.bits - 1 if signed else self.bits) - 1
+        self.bits = 8 * dtype.itemsize
+        self.min = -(2 ** (self.bits - 1)) if dtype.is_signed else 0
+        self.max = 2 ** (self.bits - 1 if dtype.is_signed else self.bits) - 1
         self.dtype = repr(dtype).rpartition(".")[2]
 
     def __repr__(self) -> str:

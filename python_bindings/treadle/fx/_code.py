@@ -439,31 +439,8 @@ def _with_shape(node: Node, line: str, strides: bool, device: bool) -> str:
 
 def dtype_abbrs() -> Dict[Any, str]:
     """`f32` for float32, and so on, of the dtypes that there are."""
-    short = {
-        "bfloat16": "bf16",
-        "float64": "f64",
-        "float32": "f32",
-        "float16": "f16",
-        "float8_e4m3fn": "f8e4m3fn",
-        "float8_e5m2": "f8e5m2",
-        "float8_e4m3fnuz": "f8e4m3fnuz",
-        "float8_e5m2fnuz": "f8e5m2fnuz",
-        "float8_e8m0fnu": "f8e8m0fnu",
-        "complex32": "c32",
-        "complex64": "c64",
-        "complex128": "c128",
-        "int8": "i8",
-        "int16": "i16",
-        "int32": "i32",
-        "int64": "i64",
-        "bool": "b8",
-        "uint8": "u8",
-        "uint16": "u16",
-        "uint32": "u32",
-        "uint64": "u64",
-    }
-    found = ((getattr(_C, name, None), text) for name, text in short.items())
-    return {dtype: text for dtype, text in found if isinstance(dtype, _C.dtype)}
+    every = (value for value in vars(_C).values() if isinstance(value, _C.dtype))
+    return {dtype: dtype.abbr for dtype in every}
 
 
 class _PyTreeInfo(NamedTuple):
