@@ -9,14 +9,15 @@ All of it is found before anything is rendered, and each is said with its place.
 from __future__ import annotations
 
 import keyword
-from typing import Iterator
+from typing import Iterator, Mapping
 
 from .bindings.parameters import can_read_default
 from .cpp.expressions import as_written
+from .cpp.signatures import variables
 from .cpp.types import is_argument_type, is_result_type
 from .diagnostics import Diagnostic, Place
 from .gradients.edges import edges_of
-from .gradients.nodes import is_kept_list_of_results
+from .gradients.nodes import is_kept_list_of_results, kept_names
 from .library import Library
 from .model.entry import Entry, Kind, Model, Variant
 from .model.expr import Constant, DtypeName, Name, walk
@@ -69,6 +70,18 @@ def _of_names(e: Entry) -> Iterator[Diagnostic]:
         if a.name in used:
             message = f"'{a.name}' in an expression of {e.full_name} is a constant, and an argument"
             yield Diagnostic(e.place, message, "rename the argument")
+    for form in e.forms:
+        yield from _of_same_names(e, e.place, variables(e, form))
+
+
+def _of_same_names(e: Entry, place: Place, names: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """`names`: what is named, to its name in C++."""
+    first: dict[str, str] = {}
+    for name, variable in names.items():
+        if variable in first:
+            message = f"'{first[variable]}' and '{name}' of {e.full_name} are '{variable}' in C++"
+            yield Diagnostic(place, message, "rename one of the two")
+        first.setdefault(variable, name)
 
 
 def _of_kinds(e: Entry) -> Iterator[Diagnostic]:
@@ -100,6 +113,7 @@ def _of_derivatives(e: Entry) -> Iterator[Diagnostic]:
                 place = Place(e.derivative.place.file, f.line)
                 message = f"the list '{save.name}' is kept for {where}"
                 yield Diagnostic(place, message, "compute it anew from the arguments")
+    yield from _of_same_names(e, e.derivative.place, kept_names(e))
     targets = {target.name for target in edges_of(e).targets}
     for form in e.forms if e.formulas else ():
         if form.is_inplace and e.args[0].name not in targets:

@@ -44,12 +44,18 @@ def _binding(a: Arg, name: str) -> Binding:
     return Binding(a, argument_type(a.type), name, plain_name(a.name), default_value(a))
 
 
-def bindings(e: Entry, form: Form) -> tuple[Binding, ...]:
-    """The arguments of a form: the entry's, and then the outputs, whose names the code that writes
-    them knows.
+def variables(e: Entry, form: Form) -> dict[str, str]:
+    """The arguments of a form, to their names among the variables of a function. The code that
+    writes outputs knows theirs.
     """
-    own = [_binding(a, cpp_name(a.name)) for a in form.args[: len(e.args)]]
-    return (*own, *(_binding(a, output_name(a.name)) for a in e.outs(form)))
+    own = {a.name: cpp_name(a.name) for a in form.args[: len(e.args)]}
+    return own | {a.name: output_name(a.name) for a in e.outs(form)}
+
+
+def bindings(e: Entry, form: Form) -> tuple[Binding, ...]:
+    """The arguments of a form: the entry's, and then the outputs."""
+    names = variables(e, form)
+    return tuple(_binding(a, names[a.name]) for a in form.args)
 
 
 def out_names(e: Entry, form: Form) -> list[str]:

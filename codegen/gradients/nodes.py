@@ -182,6 +182,17 @@ def _slot(e: Entry, save: Save, needed_by: tuple[Target, ...]) -> Slot:
     )
 
 
+def kept_names(e: Entry) -> Mapping[str, str]:
+    """What a node keeps, and the variables that formulas have of it, to their names in C++."""
+    names = {}
+    for save in (save for f in e.formulas for save in f.saves):
+        part = "" if save.what is Kept.VALUE else f".{save.what}()"
+        names[f"the kept {save.name}{part}"] = kept_member(e, save.name, save.what)
+        if not part:
+            names[save.name] = variable(e, save.name)
+    return names
+
+
 def _slots(e: Entry, edges: Edges) -> tuple[Slot, ...]:
     needed: dict[Save, list[Formula]] = {}
     for f in e.formulas:

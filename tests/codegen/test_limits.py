@@ -104,6 +104,11 @@ def said(folder: Path, entries: str, derivatives: Optional[str] = None) -> str:
             OWN,
             "f returns a view and has kernels of devices; write 'dispatch: {View: FUNCTION}'",
         ),
+        (
+            "f(Tensor self, int kernel, int kernel_) -> Tensor",
+            OWN + "  check: ['any(kernel, kernel_)']\n",
+            "'kernel' and 'kernel_' of f are 'kernel_' in C++; rename one of the two",
+        ),
         ("f() -> ()", "  doc: x.\n", "f returns nothing and writes nothing"),
     ],
 )
@@ -127,6 +132,19 @@ def test_of_entries(schema: str, keys: str, message: str, tmp_path: Path) -> Non
             "  self: non_differentiable\n  other: grad\n",
             "1: error: no formula for 'self' in the derivative of f; the in-place form changes "
             "it; add one",
+        ),
+        (
+            "f(Tensor self, Tensor self_sizes) -> Tensor",
+            "",
+            "  self: grad.reshape(self.sizes())\n  formulas:\n    self_sizes: grad * self_sizes\n",
+            "1: error: 'the kept self.sizes()' and 'the kept self_sizes' of f are 'self_sizes_' "
+            "in C++; rename one of the two",
+        ),
+        (
+            "f(Tensor x, Tensor x_) -> Tensor",
+            "",
+            "  x: grad * x\n  formulas:\n    x_: grad * x_\n",
+            "1: error: 'the kept x' and 'x_' of f are 'x_' in C++; rename one of the two",
         ),
     ],
 )

@@ -7,6 +7,7 @@ and what is printed reads as it was meant.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Callable
 
@@ -14,6 +15,7 @@ import pytest
 from treadle.codegen.cpp import code
 from treadle.codegen.cpp.code import Call, Id, Infix, Literal, MethodCall, Prefix, Ternary
 from treadle.codegen.cpp.expressions import as_written, translated
+from treadle.codegen.cpp.names import KEYWORDS
 from treadle.codegen.diagnostics import CodegenError
 from treadle.codegen.environment import FILTERS, TEMPLATES
 from treadle.codegen.model import expr
@@ -22,6 +24,7 @@ from treadle.codegen.model.load import load
 
 import treadle
 
+ROOT = Path(__file__).resolve().parents[2]
 MODEL = Path(treadle.__file__).parent / "opmodel.json"
 
 
@@ -171,3 +174,10 @@ def test_a_method_of_a_negative_value_keeps_its_object() -> None:
 def test_every_filter_is_used() -> None:
     text = "".join(path.read_text() for path in TEMPLATES.glob("*.j2"))
     assert [name for name in FILTERS if f"| {name}" not in text and f'"{name}"' not in text] == []
+
+
+def test_keywords_are_those_of_schemac() -> None:
+    """schemac refuses operators that are called so; the generator renames arguments."""
+    source = (ROOT / "codegen/schemac/entries/tables.cc").read_text()
+    table = source.partition("cpp_keywords() {")[2].partition("return words;")[0]
+    assert KEYWORDS == frozenset(re.findall(r'"(\w+)"', table))
