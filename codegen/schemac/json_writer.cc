@@ -331,27 +331,27 @@ Json scalar_functions_of(const Model& model) {
     const auto text = [](const std::string& value) {
       return value.empty() ? Json(nullptr) : Json(value);
     };
-    list.push_back({{"name", function.name},
-                    {"is_operator", function.is_operator},
-                    {"text", function.text()},
-                    {"args", std::move(arguments)},
-                    {"function", text(function.function)},
-                    {"section", function.section},
-                    {"doc", function.doc},
-                    {"dtypes", function.dtypes},
-                    {"gives", function.gives_truth ? "truth" : "element"},
-                    {"throws", function.throws},
-                    {"keeps_low_bits", function.keeps_low_bits},
-                    {"reference", text(function.reference)},
-                    {"samples", function.samples ? Json({function.samples->first,
-                                                         function.samples->second})
-                                                 : Json(nullptr)},
-                    {"rounded", function.error.rounded},
-                    {"ulp", std::move(ulp)},
-                    {"ulp_of", text(function.error.of)},
-                    {"complex_ulp_of", text(function.error.of_complex)},
-                    {"range", text(function.error.range)},
-                    {"above", optional(function.error.above)}});
+    list.push_back(
+        {{"name", function.name},
+         {"is_operator", function.is_operator},
+         {"text", function.text()},
+         {"args", std::move(arguments)},
+         {"function", text(function.function)},
+         {"section", function.section},
+         {"doc", function.doc},
+         {"dtypes", function.dtypes},
+         {"gives", function.gives_truth ? "truth" : "element"},
+         {"throws", function.throws},
+         {"keeps_low_bits", function.keeps_low_bits},
+         {"reference", text(function.reference)},
+         {"samples", function.samples ? Json({function.samples->first, function.samples->second})
+                                      : Json(nullptr)},
+         {"rounded", function.error.rounded},
+         {"ulp", std::move(ulp)},
+         {"ulp_of", text(function.error.of)},
+         {"complex_ulp_of", text(function.error.of_complex)},
+         {"range", text(function.error.range)},
+         {"above", optional(function.error.above)}});
   }
   return list;
 }

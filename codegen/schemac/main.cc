@@ -49,8 +49,9 @@ Options read_options(const std::vector<std::string>& words) {
   Options options;
   for (std::size_t i = 0; i < words.size(); i += 2) {
     const std::string& name = words[i];
-    static const std::set<std::string> known = {
-        "--functions", "--derivatives", "--library", "--out", "--aten", "--formulas", "--base", "--scalars"};
+    static const std::set<std::string> known = {"--functions", "--derivatives", "--library",
+                                                "--out",       "--aten",        "--formulas",
+                                                "--base",      "--scalars"};
     if (!known.count(name)) {
       throw UsageError("unknown option '" + name + "'");
     }
@@ -153,7 +154,8 @@ int compile(const Options& options) {
   if (diagnostics.empty()) {
     for (const Operator& op : model.operators) check_completeness(op, diagnostics);
   }
-  if (report(diagnostics, {scalars_path, functions_path, derivatives_path, formulas_path})) return 1;
+  if (report(diagnostics, {scalars_path, functions_path, derivatives_path, formulas_path}))
+    return 1;
   write_if_changed(options.at("--out"), to_json(model, functions_path, derivatives_path));
   return 0;
 }

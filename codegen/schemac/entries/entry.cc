@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
+#include "codegen/schemac/entries/tables.h"
 #include "codegen/schemac/expressions/elements.h"
 #include "codegen/schemac/expressions/resolve.h"
-#include "codegen/schemac/entries/tables.h"
 #include "codegen/schemac/expressions/types.h"
 #include "core/schema/lexer.h"
 
@@ -283,8 +283,7 @@ class EntryReader {
   void read_pointwise(const Field& field) {
     op().pointwise = expression(file_.text(field));
     check_names(*op().pointwise, scope("pointwise"), diagnostics_);
-    check_elements(*op().pointwise, op(), functions_, "pointwise of " + op().name(),
-                            diagnostics_);
+    check_elements(*op().pointwise, op(), functions_, "pointwise of " + op().name(), diagnostics_);
   }
 
   // init: the partial result of no element (absent if there is none, as for a maximum); step: one

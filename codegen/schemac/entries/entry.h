@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "codegen/schemac/diagnostics.h"
-#include "codegen/schemac/model.h"
 #include "codegen/schemac/expressions/scalar_functions.h"
+#include "codegen/schemac/model.h"
 #include "codegen/schemac/yaml_file.h"
 
 namespace treadle::schemac {

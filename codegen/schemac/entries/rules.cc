@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "codegen/schemac/expressions/elements.h"
 #include "codegen/schemac/entries/forms.h"
 #include "codegen/schemac/entries/tables.h"
+#include "codegen/schemac/expressions/elements.h"
 #include "core/schema/dtypes.h"
 
 namespace treadle::schemac {

@@ -57,8 +57,7 @@ bool gives_truth(const ExprNode& node, const ScalarFunctions& functions,
   return function->gives_truth;
 }
 
-void type_elements(const ExprNode& node, const ScalarFunctions& functions,
-                   Expression& expression) {
+void type_elements(const ExprNode& node, const ScalarFunctions& functions, Expression& expression) {
   for (const schema::Expr& child : node.children) type_elements(*child, functions, expression);
   using Kind = ExprType::Kind;
   Typing& typing = expression.typing[&node];
@@ -164,9 +163,8 @@ class Facts {
 
 }  // namespace
 
-void check_elements(Expression& expression, const Operator& op,
-                             const ScalarFunctions& functions, const std::string& where,
-                             Diagnostics& diagnostics) {
+void check_elements(Expression& expression, const Operator& op, const ScalarFunctions& functions,
+                    const std::string& where, Diagnostics& diagnostics) {
   const auto report = [&](std::size_t offset, std::string message, std::string hint) {
     diagnostics.add(
         expression.source.diagnostic(offset, std::move(message) + " in " + where, std::move(hint)));

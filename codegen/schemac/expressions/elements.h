@@ -10,8 +10,8 @@
 #include <string>
 
 #include "codegen/schemac/diagnostics.h"
-#include "codegen/schemac/model.h"
 #include "codegen/schemac/expressions/scalar_functions.h"
+#include "codegen/schemac/model.h"
 
 namespace treadle::schemac {
 

@@ -86,9 +86,8 @@ class Reader {
     const auto first = std::find_if(fields.begin(), fields.end(), [](const Field& field) {
       return field.key.text == "function" || field.key.text == "operator";
     });
-    const auto op = std::find_if(fields.begin(), fields.end(), [](const Field& field) {
-      return field.key.text == "operator";
-    });
+    const auto op = std::find_if(fields.begin(), fields.end(),
+                                 [](const Field& field) { return field.key.text == "operator"; });
     if (first == fields.end()) {
       diagnostics_.add(file_.error(node, "entry without 'function'",
                                    "begin it with '- function: name(x)', or '- operator: a + b'"));
@@ -163,8 +162,8 @@ class Reader {
   void read_gives(const Field& field) {
     const SourceText text = file_.text(field);
     if (text.text() != "truth" && text.text() != "element")
-      throw SchemaError(text.diagnostic(0, "unknown result '" + text.text() + "' of " +
-                                               function_.name,
+      throw SchemaError(text.diagnostic(0,
+                                        "unknown result '" + text.text() + "' of " + function_.name,
                                         "known are truth, element"));
     function_.gives_truth = text.text() == "truth";
   }
@@ -200,10 +199,10 @@ class Reader {
       return;
     }
     if (!field.value.IsMap())
-      throw SchemaError(field.key.error(
-          "'ulp' of " + function_.name + " is not a mapping",
-          "give each dtype its bound, as in {float32: 2}, or write 'ulp: rounded' where results are "
-          "the nearest numbers to the exact ones"));
+      throw SchemaError(field.key.error("'ulp' of " + function_.name + " is not a mapping",
+                                        "give each dtype its bound, as in {float32: 2}, or write "
+                                        "'ulp: rounded' where results are "
+                                        "the nearest numbers to the exact ones"));
     for (const Field& row : file_.fields(field.value, diagnostics_)) {
       const std::string& dtype = row.key.text;
       if (!contains(known_dtypes(), dtype)) {
@@ -256,16 +255,17 @@ class Reader {
       return;
     }
     if (!function_.is_operator && !has("ulp") && contains(function_.dtypes, "float32")) {
-      diagnostics_.add(head.key.error(
-          "'" + function_.text() + "' without 'ulp'",
-          "say how far results may be from the exact ones, as in 'ulp: {float32: 2, float64: 2}', or "
-          "write 'ulp: rounded' where they are the nearest numbers to these"));
+      diagnostics_.add(
+          head.key.error("'" + function_.text() + "' without 'ulp'",
+                         "say how far results may be from the exact ones, as in 'ulp: {float32: 2, "
+                         "float64: 2}', or "
+                         "write 'ulp: rounded' where they are the nearest numbers to these"));
     }
     for (const std::string& dtype : function_.throws) {
       if (contains(function_.dtypes, dtype)) continue;
-      diagnostics_.add(head.key.error(
-          "'" + function_.text() + "' throws of " + dtype + ", of which it is not",
-          "leave it out under 'throws', or name it under 'of'"));
+      diagnostics_.add(
+          head.key.error("'" + function_.text() + "' throws of " + dtype + ", of which it is not",
+                         "leave it out under 'throws', or name it under 'of'"));
       break;
     }
     for (const Word& word : ulp_words_) {
