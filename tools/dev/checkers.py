@@ -24,6 +24,7 @@ STUBS = "//generated:stubs_files"
 # The package with its generated stubs.
 TYPED = ROOT / "build" / "typed"
 PACKAGE = ROOT / "python_bindings" / "treadle"
+GENERATOR = "codegen"
 
 
 def format_python(paths: Sequence[Path]) -> None:
@@ -51,12 +52,13 @@ def unformatted(lines: Sequence[str]) -> Iterator[str]:
 
 
 def mypy() -> Iterator[str]:
-    """What the type checker finds in the package and these tools."""
+    """What the type checker finds in the package, the generator and these tools."""
     output = bazel.build(bazel.Config(), STUBS)
     lay_out_typed(output / "generated" / "treadle" / "_operators.pyi")
     tools = sorted((ROOT / "tools" / "dev").glob("*.py"))
     modules = [part for tool in tools if tool.stem != "__main__" for part in ("-m", tool.stem)]
-    command = [MYPY, "--python-executable", str(environment.PYTHON), "-p", PACKAGE.name]
+    command = [MYPY, "--python-executable", str(environment.PYTHON)]
+    command += ["-p", PACKAGE.name, "-p", GENERATOR]
     path = os.pathsep.join([str(TYPED), str(ROOT / "tools" / "dev"), str(ROOT)])
     lines = run_checker([*command, *modules], {"MYPYPATH": path})
     for line in lines:
