@@ -187,7 +187,7 @@ def test_a_new_function_is_an_entry_and_its_math(tmp_path: Path) -> None:
     package = tmp_path / "site" / "treadle"
     shutil.copytree(Path(treadle.__file__).parent, package, symlinks=True)
     model_with(table, package / "opmodel.json")
-    header = package / "include" / "aten" / "cpu" / "simd" / "math-inl.h"
+    header = package / "include" / "aten" / "scalar" / "math-inl.h"
     text = header.read_text()
     end = "}  // namespace treadle::simd::HWY_NAMESPACE"
     assert text.count(end) == 1
