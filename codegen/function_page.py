@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Iterable, Sequence
 
+from .diagnostics import CodegenError
 from .model.dtypes import DtypeKind, Row
 from .model.entry import Model
 from .model.functions import Gives, ScalarFunction
@@ -72,19 +73,25 @@ def page_with(page: str, model: Model) -> str:
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise SystemExit(f"expected the lines '{BEGIN}' and '{END}' in the page")
+        raise CodegenError(f"expected the lines '{BEGIN}' and '{END}' in the page, got others")
     return f"{before}{BEGIN}\n\n{tables(model)}\n\n{END}{after}"
 
 
-def main(argv: Sequence[str]) -> None:
+def main(argv: Sequence[str]) -> int:
+    """Exit status: 0, or 1 with what is wrong on standard error."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", required=True)
     parser.add_argument("--page", required=True, type=Path)
     args = parser.parse_args(argv)
-    args.page.write_text(page_with(args.page.read_text(), load(args.model)))
+    try:
+        args.page.write_text(page_with(args.page.read_text(), load(args.model)))
+    except CodegenError as error:
+        sys.stderr.write(f"{args.page}: error: {error}\n")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -60,6 +60,9 @@ _COMPOSED: Mapping[str, Bound] = {
     "special_entr": Bound(2, 2),
 }
 
+# Operators that are called through another, which has complex numbers as well.
+_CALLED_AS = {"_logaddexp": "logaddexp"}
+
 
 def _of_function(name: str) -> Bound:
     """A row of the table of functions."""
@@ -88,8 +91,9 @@ def _of_functions() -> Mapping[str, Bound]:
         if tree.get("op") != "call" or tree["fn"] not in found:
             continue
         plain = all(argument["op"] == "name" for argument in tree["args"])
-        if plain and op.name not in found[tree["fn"]]:
-            found[tree["fn"]].append(op.name)
+        name = _CALLED_AS.get(op.name, op.name)
+        if plain and name not in found[tree["fn"]]:
+            found[tree["fn"]].append(name)
     return {name: _of_function(function) for function, names in found.items() for name in names}
 
 

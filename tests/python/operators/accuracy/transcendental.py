@@ -23,10 +23,10 @@ def _calls(tree: Any) -> Iterator[str]:
 
 def transcendental() -> dict[str, set[str]]:
     """The functions that each such operator calls, by the operator's name."""
-    rounded = {name for name, f in scalar_functions().items() if f["rounded"]}
+    bounded = {name for name, f in scalar_functions().items() if f["ulp"]}
     found: dict[str, set[str]] = {}
     for op in operators():
-        called = set(_calls((op.json["pointwise"] or {}).get("tree"))) - rounded
+        called = set(_calls((op.json["pointwise"] or {}).get("tree"))) & bounded
         if called:
             found.setdefault(op.name, set()).update(called)
     return found
