@@ -18,7 +18,7 @@ import pytest
 
 import treadle
 from treadle_testing.catalogue import Operator, operators
-from treadle_testing.expression import FUNCTIONS
+from treadle_testing.expression import function as reference
 
 INFINITE = [math.inf, -math.inf, math.nan]
 POINTS = [0.0, -0.0, *INFINITE, *(s * 2.0**e for e in range(-3, 5) for s in (1, -1))]
@@ -46,7 +46,7 @@ def _by_math(function: Callable[[float], float]) -> Callable[..., Any]:
 def _reference(op: Operator) -> Optional[Callable[..., Any]]:
     """NumPy's function, or Python's; None where neither has one."""
     name = op.json["pointwise"]["tree"]["fn"]
-    function = FUNCTIONS[name]
+    function = reference(name)
     if isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is function:
         return function
     return _by_math(getattr(math, name)) if name in ("erf", "erfc", "lgamma") else None
