@@ -1,4 +1,4 @@
-"""What is wrong with the files of a library or of the tree, with its place, as schemac says it.
+"""Errors in the files of a library or of the tree, with their places, as schemac prints them.
 
 Example:
 
@@ -34,7 +34,7 @@ class Diagnostic:
 
 
 class CodegenError(Exception):
-    """What is wrong with the files of a library, with its place where it has one."""
+    """Errors in the files of a library, each with its place where it has one."""
 
 
 def raise_if_any(diagnostics: Iterable[Diagnostic]) -> None:

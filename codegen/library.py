@@ -1,4 +1,4 @@
-"""Whose operators are generated: Treadle's own, or those of a library outside of it.
+"""The library that is generated: Treadle's own operators, or those of a library outside of it.
 
 The two differ in nothing but names: the namespaces of the C++ code and the places of the files.
 
@@ -28,7 +28,7 @@ class Library:
     whole: Mapping[str, str] = field(repr=False)
     header: str  # place of the header of an operator
     again: str  # how what is generated is shown again
-    # Of Treadle's own operators, for a library outside; None in the tree.
+    # The model of Treadle's own operators, for a library outside; None in the tree.
     base: Optional[Model] = field(default=None, repr=False)
 
     @property
@@ -37,7 +37,7 @@ class Library:
 
     @property
     def simd_namespace(self) -> str:
-        """Of the blocks of vector code, in the namespace of a target; "" for that itself."""
+        """The namespace of the blocks of vector code in that of a target; "" for that itself."""
         return f"library_{self.name}" if self.is_outside else ""
 
     @property

@@ -1,5 +1,5 @@
-"""What schemac takes and the generator has no code for: types without one in C++ or in Python,
-names that mean something else, kinds of entries that no template serves.
+"""Entries that schemac accepts and the generator has no code for: types without one in C++ or in
+Python, names that mean something else, kinds of entries that no template serves.
 
 All of it is found before anything is rendered, and each is said with its place.
 """
@@ -24,7 +24,7 @@ from .model.expr import Constant, DtypeName, Name, walk
 from .operators.elements import is_promotion_known
 from .operators.linked import linked_kernel, shape_argument_type
 
-# What the parts of a reduction know.
+# The names that the parts of a reduction know.
 _REDUCTION_NAMES = {"init": (), "step": ("acc", "x"), "combine": ("a", "b"), "final": ("acc", "n")}
 
 
@@ -122,7 +122,7 @@ def _of_derivatives(e: Entry) -> Iterator[Diagnostic]:
 
 
 def _of_outside(e: Entry) -> Iterator[Diagnostic]:
-    """What is fine in the tree."""
+    """Entries that are valid in the tree alone."""
     if Variant.METHOD in e.variants:
         message = f"{e.full_name} has the variant 'method'"
         yield Diagnostic(e.place, message, "a library adds no methods to Tensor, remove it")

@@ -26,7 +26,7 @@ from .model.entry import Model
 from .model.load import load
 from .shard import Shard, alone, make_shards, shard_of
 
-# What templates of shards need beside the shard.
+# The variables of a shard's template beside the shard.
 CONTEXTS: Mapping[str, Callable[[Shard], Mapping[str, Any]]] = {
     "variable_type.cc.j2": layer.context,
     "bindings.cc.j2": signatures.context,

@@ -169,7 +169,7 @@ def bindings(entries: Iterable[Entry]) -> list[Binding]:
     """The Python names of these entries, sorted; signatures are in the order of the file."""
     groups: dict[tuple[str, str], list[Signature]] = {}
     for e in entries:
-        # What only formulas and composites call may take its arguments on trust.
+        # Formulas and composites pass arguments that need no checks.
         if e.is_internal:
             continue
         for form in e.forms:

@@ -136,7 +136,7 @@ class Element(Translator):
         return self._constant(code.Literal("1" if node.value else "0"))
 
     def visit(self, node: Expr) -> code.Expr:
-        # Of operators and choices, too, where vectors have none of their own.
+        # Operators and choices have one, too, where vectors have none of their own.
         if node.callee is not None:
             return code.Call(node.callee.function, self.each(node.children))
         return super().visit(node)

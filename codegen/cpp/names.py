@@ -19,8 +19,7 @@ SIGNATURE_TYPES = frozenset(
     "Device DoubleList Generator IntList Layout MemoryFormat OptionalIntList Scalar "
     "ScalarList ScalarType Tensor TensorList bool int64_t".split()
 )
-# What the templates call their variables, and the functions and types that they use beside the
-# arguments.
+# The variables of the templates, and the functions and types that they use beside the arguments.
 LOCALS = frozenset(
     "BoxedKernel Cast ExcludeLayers IntrusivePtr Layer LayerCall Node Output Policies Policy "
     "Signature UndifferentiableNode ZeroGradientNode active add_edges any_backend any_defined "

@@ -17,7 +17,7 @@ from ..cpp.names import cpp_name
 from ..model.entry import Entry
 from ..model.schema import Arg
 
-# Of a node's functions a member is a name; others write `recorded->` before it.
+# The object before a member; None in the functions of a node, where the name is enough.
 Receiver = Optional[code.Expr]
 
 

@@ -98,7 +98,7 @@ def is_differentiable(e: Entry) -> bool:
 
 
 def seen(e: Entry) -> str:
-    """Which calls layers below autograd see, as C++'s `Seen` has it."""
+    """The calls that layers below autograd see, a value of C++'s `Seen`."""
     if not is_composite(e) or e.formulas:
         return "Always"
     if "whole" not in e.tags and not e.foreach_of:
@@ -126,7 +126,7 @@ def _style(e: Entry, form: Form) -> Optional[Style]:
             return Style.FOREACH
         if written_lists(e) and not linked:
             return Style.LISTS
-        # What is composed of other operators is recorded by them.
+        # The operators that a composite calls record it.
         return Style.INPLACE if e.formulas or not linked else None
     if not is_differentiable(e) or (linked and not e.formulas):
         return None

@@ -126,7 +126,7 @@ def node_names(model: Model) -> Mapping[str, str]:
 
 
 def _shown_name(e: Entry, names: Mapping[str, str]) -> str:
-    """What Python shows. An operator with a number goes by the name of the one with a tensor, as
+    """The name that Python shows. An operator with a number goes by the name of the one with a tensor, as
     `x * 2` and `x * y` do.
     """
     sibling = f"{e.name}_Tensor"
@@ -183,7 +183,7 @@ def _slot(e: Entry, save: Save, needed_by: tuple[Target, ...]) -> Slot:
 
 
 def kept_names(e: Entry) -> Mapping[str, str]:
-    """What a node keeps, and the variables that formulas have of it, to their names in C++."""
+    """The members of a node, and the variables of its formulas, to their names in C++."""
     names = {}
     for save in (save for f in e.formulas for save in f.saves):
         part = "" if save.what is Kept.VALUE else f".{save.what}()"
@@ -229,7 +229,7 @@ def _local(e: Entry, save: Save) -> Optional[code.Statement]:
 
 
 def _mask(targets: tuple[Target, ...]) -> code.Statement:
-    """Which of its gradients a formula of several has to compute."""
+    """The mask of the gradients that a formula of several has to compute."""
     wanted = code.Braces(tuple(target.should_compute() for target in targets))
     of = code.array_of(code.Type("bool"), len(targets))
     return code.Declare(f"const {of}", "grad_input_mask", wanted)

@@ -151,7 +151,7 @@ class Derivative:
 
 @dataclass(frozen=True)
 class ForeachOf:
-    """What an operator on lists does for each place of them."""
+    """The call that an operator on lists makes for each place of them."""
 
     of: str  # the entry, as in `add.Tensor`
     form: FormKind  # of it, functional or inplace

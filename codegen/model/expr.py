@@ -44,7 +44,7 @@ class Callee:
 @dataclass(frozen=True)
 class Expr(ABC):
     type: str = field(default="", kw_only=True, compare=False)  # of its value: "Tensor", "int[]"
-    # Of a call and a method; of an operator on elements where it is a function in C++.
+    # The function of a call or a method, and of an operator on elements that is one in C++.
     callee: Optional[Callee] = field(default=None, kw_only=True, compare=False)
 
     @property
@@ -217,7 +217,7 @@ class Items(Expr):
 
 
 class Visitor(ABC, Generic[T]):
-    """What a walk makes of each class of node."""
+    """The result of a walk for each class of node."""
 
     def visit(self, node: Expr) -> T:
         return node.accept(self)

@@ -1,4 +1,4 @@
-"""What backward keeps of forward."""
+"""The facts of forward that backward keeps."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -8,7 +8,7 @@ from .words import Word
 
 
 class Kept(Word):
-    """What of an argument or a result a formula needs at the time of backward."""
+    """The part of an argument or a result that a formula needs at the time of backward."""
 
     VALUE = "value"
     SIZES = "sizes"

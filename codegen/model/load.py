@@ -293,7 +293,7 @@ def _helper(o: _Object) -> Helper:
 
 
 class _Known(TypedDict):
-    """What is known of every node."""
+    """The keys of every node."""
 
     type: str
     callee: Optional[expr.Callee]

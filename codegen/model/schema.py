@@ -78,7 +78,7 @@ class Type:
         return self.alias is not None and self.alias.write
 
 
-# Of a NAME its text, or the dtype that it is the name of.
+# A NAME is its text, or the dtype with that name.
 Value = Union[None, bool, int, float, str, Dtype, tuple["Value", ...]]
 
 

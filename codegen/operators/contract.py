@@ -69,7 +69,7 @@ def _violation(operator: code.Expr, condition: Condition) -> Statement:
 
 
 def contract_lines(e: Entry, form: Form) -> list[Statement]:
-    """What is checked before anything is computed: presence, list lengths, `check:`."""
+    """The checks before anything is computed: presence, list lengths, `check:`."""
     operator = code.Text(form.name)
     lines = [*_presence(e, form, operator), *_lengths(e, operator)]
     # Operators with kernels look them up by dtype, and are refused there.

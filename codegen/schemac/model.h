@@ -141,8 +141,8 @@ struct Operator {
   std::vector<std::string> unlimited;
   std::optional<Expression> pointwise;
   std::optional<Reduction> reduce;
-  // Of `pointwise` and `reduce`: the dtypes in which computing may end in an exception, and whether
-  // the lowest bits of a result follow from those of the operands.
+  // The dtypes in which computing `pointwise` or `reduce` may end in an exception, and whether the
+  // lowest bits of a result follow from those of the operands.
   std::vector<std::string> throws;
   bool keeps_low_bits = false;
   std::optional<std::string> promote;

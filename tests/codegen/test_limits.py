@@ -1,5 +1,5 @@
-"""What schemac takes and the generator has no code for: each is said with its place before anything
-is written.
+"""Entries that schemac accepts and the generator has no code for are errors with a place, before
+anything is written.
 """
 
 # SPDX-License-Identifier: Apache-2.0

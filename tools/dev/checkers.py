@@ -52,7 +52,7 @@ def unformatted(lines: Sequence[str]) -> Iterator[str]:
 
 
 def mypy() -> Iterator[str]:
-    """What the type checker finds in the package, the generator and these tools."""
+    """The problems that the type checker finds in the package, the generator and these tools."""
     output = bazel.build(bazel.Config(), STUBS)
     lay_out_typed(output / "generated" / "treadle" / "_operators.pyi")
     tools = sorted((ROOT / "tools" / "dev").glob("*.py"))

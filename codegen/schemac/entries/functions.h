@@ -10,7 +10,7 @@
 
 namespace treadle::schemac {
 
-// What is wrong is reported, and the entry left out. `library` is the namespace of the operators;
+// Reports errors, and leaves their entries out. `library` is the namespace of the operators;
 // empty for Treadle's own; `functions` are those that expressions of elements may call.
 Model read_functions(const YamlFile& file, const std::string& library,
                      const ScalarFunctions& functions, Diagnostics& diagnostics);

@@ -20,8 +20,8 @@ namespace treadle::schemac {
 void check_elements(Expression& expression, const Operator& op, const ScalarFunctions& functions,
                     const std::string& where, Diagnostics& diagnostics);
 
-// Of a pointwise or reduce operator whose dtypes are known: reports what they cannot be computed
-// in, and fills in `throws` and `keeps_low_bits`.
+// Reports the dtypes in which a pointwise or reduce operator cannot be computed, and fills in
+// `throws` and `keeps_low_bits`. Its dtypes are known.
 void complete_elements(Operator& op, const ScalarFunctions& functions, Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

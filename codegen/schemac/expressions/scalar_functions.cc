@@ -243,7 +243,7 @@ class Reader {
     return ordered;
   }
 
-  // What one key says against another.
+  // Reports keys that contradict each other.
   void check(const Field& head, const std::vector<Field>& fields) {
     const auto has = [&](std::string_view key) {
       return std::any_of(fields.begin(), fields.end(),

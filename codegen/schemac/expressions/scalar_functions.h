@@ -64,7 +64,7 @@ struct ScalarFunction {
 
 class ScalarFunctions {
  public:
-  // What is wrong is reported, and the entry left out.
+  // Reports errors, and leaves their entries out.
   void read(const YamlFile& file, Diagnostics& diagnostics);
   // Those of a model written by schemac.
   void add_model(const std::string& json);
@@ -75,7 +75,7 @@ class ScalarFunctions {
   const ScalarFunction* of(const schema::ExprNode& node) const;
   std::vector<std::string> names() const;
   const std::vector<ScalarFunction>& all() const { return functions_; }
-  // Of those, the ones that a file gave.
+  // The ones that a file gave.
   std::vector<ScalarFunction> own() const;
 
  private:

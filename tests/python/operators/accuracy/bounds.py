@@ -82,8 +82,8 @@ def _of_function(name: str) -> Bound:
 
 
 def _of_functions() -> Mapping[str, Bound]:
-    """Of the operators whose expression is a call of one function with bounds, in the order of the
-    table.
+    """The bounds of operators whose expression is a call of one function, in the order of the table
+    of functions.
     """
     found: dict[str, list[str]] = {name: [] for name, f in scalar_functions().items() if f["ulp"]}
     for op in operators():

@@ -1,5 +1,5 @@
-"""Which operators of the model are transcendental: those whose expression calls a function that
-rounds more than once, as the table of functions says.
+"""The transcendental operators of the model: those whose expression calls a function that rounds
+more than once, as the table of functions says.
 """
 
 # SPDX-License-Identifier: Apache-2.0
