@@ -4,7 +4,8 @@
 
 `gen/my_ops/` is a Python package that lacks only its extension module, and a folder of C++ sources
 and headers to make that of; `gen/docs/` has a page for each operator. The entries are checked by
-schemac, as those of the tree are. An entry that no library outside can have is a CodegenError as well.
+schemac, as those of the tree are. CodegenError for what it reports, and for an entry that a library
+outside cannot have.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -135,7 +135,7 @@ def dtype_words(e: Entry) -> str:
 
 
 def argument_dtype_words(e: Entry) -> list[str]:
-    """The dtypes of tensors beside the one that selects the kernel, a line for each that differs."""
+    """The dtypes of tensors other than the one that selects the kernel, a line for each."""
     lines = []
     alike = [f"`{row.argument}`" for row in e.argument_dtypes if row.same and not row.dtypes]
     if alike and e.dtype_of:

@@ -126,8 +126,8 @@ def node_names(model: Model) -> Mapping[str, str]:
 
 
 def _shown_name(e: Entry, names: Mapping[str, str]) -> str:
-    """The name that Python shows. An operator with a number goes by the name of the one with a tensor, as
-    `x * 2` and `x * y` do.
+    """The name that Python shows. An operator with a number goes by the name of the one with a
+    tensor, as `x * 2` and `x * y` do.
     """
     sibling = f"{e.name}_Tensor"
     return names.get(sibling, names[e.id]) if e.overload == "Scalar" else names[e.id]

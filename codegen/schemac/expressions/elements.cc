@@ -1,5 +1,5 @@
-// An element has one of two types: a number, or a truth value. The dtypes of the numbers follow from
-// the operator's dtypes and its promotion.
+// An element is a number or a truth value. The dtypes of the numbers follow from the operator's
+// dtypes and its promotion.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/expressions/elements.h"

@@ -69,9 +69,9 @@ and NaN are exact. The bounds hold with every set of vector instructions; `measu
 error that `tests/python/operators/test_accuracy.py` found with one of them. The references are
 long doubles of the C library, and mpmath.
 
-The test reads the bounds of functions from `aten/scalar/functions.yaml`, and those of operators that
-are composed of several from `tests/python/operators/accuracy/bounds.py`. It fails if an operator
-exceeds its bound or has none, or if this page differs from the bounds.
+The test reads the bounds of functions from `aten/scalar/functions.yaml`, and those of operators
+that are composed of several from `tests/python/operators/accuracy/bounds.py`. It fails if an
+operator exceeds its bound or has none, or if this page differs from the bounds.
 `./dev python tests/python/operators/accuracy/write_page.py` writes the page.
 
 x is the first argument and y the second. For polynomials, y is the degree.
