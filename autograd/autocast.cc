@@ -123,7 +123,7 @@ void Cast::settle(const Policies& policies) {
 }
 
 void Cast::refuse(std::string_view op) const {
-  fail<ErrorKind::Runtime>(op, ": expected a call outside of autocast(\"", name_of(device_),
+  fail<ErrorKind::Runtime>(OpName(op), "expected a call outside of autocast(\"", name_of(device_),
                            "\"), as it is unsafe to autocast, got one within it");
 }
 

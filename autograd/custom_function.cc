@@ -46,7 +46,8 @@ bool is_recorded(const Node& node) {
 }  // namespace
 
 std::vector<Tensor> FunctionContext::saved_tensors() const {
-  check<ErrorKind::Runtime>(node_ != nullptr, "saved_tensors: expected to be called in backward");
+  check<ErrorKind::Runtime>(node_ != nullptr, OpName("saved_tensors"),
+                            "expected to be called in backward");
   return saved_.unpack(*node_, "a tensor given to save_for_backward");
 }
 
@@ -64,7 +65,7 @@ Grads FunctionNode::apply(Grads&& grads) {
   const size_t wanted = num_outputs();
   // More than one for each argument is fine where the rest is undefined.
   while (result.size() > wanted && !result.back().defined()) result.resize(result.size() - 1);
-  check<ErrorKind::Runtime>(result.size() == wanted, name(), ": backward expected to return ",
+  check<ErrorKind::Runtime>(result.size() == wanted, OpName(name()), "backward expected to return ",
                             wanted, " gradients, one for each argument of forward, got ",
                             result.size());
   for (size_t i = 0; i < wanted; ++i) {
@@ -80,8 +81,8 @@ std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs,
   const bool recorded = is_recorded(*node);
   for (const Tensor& t : context.dirty_) {
     check<ErrorKind::Runtime>(
-        contains(outputs, t), node->name(),
-        ": expected every tensor given to mark_dirty to be returned by forward");
+        contains(outputs, t), OpName(node->name()),
+        "expected every tensor given to mark_dirty to be returned by forward");
     t.impl()->bump_version();
   }
   std::vector<Tensor> results;
@@ -109,8 +110,8 @@ std::vector<Tensor> finish_function(FunctionNode* node, TensorList inputs,
     } else if (is_dirty) {
       check_in_place(node->name().c_str(), output, true);
       check<ErrorKind::Runtime>(
-          !view_of(output) || outputs.size() == 1, node->name(),
-          ": a view can be modified in place only by a Function with one output");
+          !view_of(output) || outputs.size() == 1, OpName(node->name()),
+          "a view can be modified in place only by a Function with one output");
       rebase_history(output, owner, edge_of(*node, output));
     } else if (is_input) {
       output = as_view(output, alias_without_history(output), ViewCreation::CustomFunction);

@@ -115,15 +115,17 @@ Edge gradient_edge(const Tensor& t) {
 void set_requires_grad(const Tensor& t, bool value) {
   if (t.requires_grad() == value) return;
   check<ErrorKind::Runtime>(
-      is_leaf(t), "requires_grad_: you can only change requires_grad flags of leaf variables",
+      is_leaf(t), OpName("requires_grad_"),
+      "you can only change requires_grad flags of leaf variables",
       value ? "" : "; to use a computed variable without its gradient, call detach()");
   if (value) {
-    check<ErrorKind::Runtime>(is_differentiable(t.dtype()),
-                              "requires_grad_: only Tensors of floating point and complex dtype "
+    check<ErrorKind::Runtime>(is_differentiable(t.dtype()), OpName("requires_grad_"),
+                              "only Tensors of floating point and complex dtype "
                               "can require gradients, got ",
                               t.dtype());
     check<ErrorKind::Runtime>(!t.impl()->is_inference() || inference_enabled(),
-                              "requires_grad_: setting requires_grad=True on an inference tensor "
+                              OpName("requires_grad_"),
+                              "setting requires_grad=True on an inference tensor "
                               "outside inference mode is not "
                               "allowed; make a normal tensor with clone() first");
   }
@@ -132,8 +134,8 @@ void set_requires_grad(const Tensor& t, bool value) {
 }
 
 void retain_grad(const Tensor& t) {
-  check<ErrorKind::Runtime>(
-      t.requires_grad(), "retain_grad: can't retain_grad on a Tensor that has requires_grad=False");
+  check<ErrorKind::Runtime>(t.requires_grad(), OpName("retain_grad"),
+                            "can't retain_grad on a Tensor that has requires_grad=False");
   if (is_leaf(t)) return;
   AutogradMeta& meta = ensure_meta(t);
   if (meta.retains_grad) return;
@@ -157,21 +159,22 @@ void set_grad(const Tensor& t, const Tensor& grad) {
     if (AutogradMeta* meta = meta_of(t)) put(*meta, Tensor());
     return;
   }
-  check<ErrorKind::Runtime>(!grad.is_same(t), "grad: can't assign a Tensor as its own gradient");
-  check<ErrorKind::Runtime>(grad.sizes() == t.sizes(), "grad: expected a gradient of shape ",
-                            t.sizes(), ", got ", grad.sizes());
-  check<ErrorKind::Runtime>(grad.dtype() == t.dtype(), "grad: expected a gradient of dtype ",
-                            t.dtype(), ", got ", grad.dtype());
-  check<ErrorKind::Runtime>(grad.device() == t.device(), "grad: expected a gradient on device ",
-                            t.device(), ", got ", grad.device());
+  check<ErrorKind::Runtime>(!grad.is_same(t), OpName("grad"),
+                            "can't assign a Tensor as its own gradient");
+  check<ErrorKind::Runtime>(grad.sizes() == t.sizes(), OpName("grad"),
+                            "expected a gradient of shape ", t.sizes(), ", got ", grad.sizes());
+  check<ErrorKind::Runtime>(grad.dtype() == t.dtype(), OpName("grad"),
+                            "expected a gradient of dtype ", t.dtype(), ", got ", grad.dtype());
+  check<ErrorKind::Runtime>(grad.device() == t.device(), OpName("grad"),
+                            "expected a gradient on device ", t.device(), ", got ", grad.device());
   put(ensure_meta(t), grad);
 }
 
 void detach_in_place(const Tensor& t) {
   AutogradMeta* meta = meta_of(t);
   if (!meta) return;
-  check<ErrorKind::Runtime>(!meta->view(),
-                            "detach_: can't detach views in-place; use detach() instead, or "
+  check<ErrorKind::Runtime>(!meta->view(), OpName("detach_"),
+                            "can't detach views in-place; use detach() instead, or "
                             "detach() and then view again");
   set_maker(t, *meta, {});
   meta->retains_grad = false;
@@ -180,9 +183,8 @@ void detach_in_place(const Tensor& t) {
 }
 
 HookId add_hook(const Tensor& t, TensorHook hook, void* held) {
-  check<ErrorKind::Runtime>(
-      t.requires_grad(),
-      "register_hook: cannot register a hook on a tensor that doesn't require gradient");
+  check<ErrorKind::Runtime>(t.requires_grad(), OpName("register_hook"),
+                            "cannot register a hook on a tensor that doesn't require gradient");
   AutogradMeta& meta = ensure_meta(t);
   if (const Edge maker = maker_of(t, meta); maker.valid())
     return maker.node->add_tensor_hook(maker.input_nr, std::move(hook), held);
@@ -193,9 +195,9 @@ HookId add_hook(const Tensor& t, TensorHook hook, void* held) {
 
 HookId add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook,
                                 void* held) {
-  check<ErrorKind::Runtime>(
-      t.requires_grad() && is_leaf(t),
-      "register_post_accumulate_grad_hook: expected a leaf that requires gradient");
+  check<ErrorKind::Runtime>(t.requires_grad() && is_leaf(t),
+                            OpName("register_post_accumulate_grad_hook"),
+                            "expected a leaf that requires gradient");
   const HookId id = next_hook_id();
   ensure_meta(t).hooks.ensure().post_accumulate.add(id, std::move(hook), held);
   return id;

@@ -90,8 +90,8 @@ void SavedTensor::save_output(const Tensor& t, uint32_t output_nr) {
 
 void fail_released(const Node& node) {
   fail<ErrorKind::Runtime>(
-      node.name(),
-      ": Trying to backward through the graph a second time, but the values it saved were freed "
+      OpName(node.name()),
+      "Trying to backward through the graph a second time, but the values it saved were freed "
       "by the first; pass retain_graph=True to the first backward to keep them");
 }
 
@@ -115,7 +115,7 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
       fail<ErrorKind::Internal>("internal error, please report it: ", node.name(), " did not save ",
                                 what);
     case State::Lost:
-      fail<ErrorKind::Runtime>(node.name(), ": expected ", what,
+      fail<ErrorKind::Runtime>(OpName(node.name()), "expected ", what,
                                " to be saved for backward, but a pack hook of saved tensors raised "
                                "when it was given it");
     case State::Packed:
@@ -123,7 +123,7 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
     case State::Input:
     case State::Output:
       if (const uint32_t now = tensor.version(); now != version_) [[unlikely]] {
-        fail<ErrorKind::Runtime>(node.name(), ": expected ", what, " at version ", version_,
+        fail<ErrorKind::Runtime>(OpName(node.name()), "expected ", what, " at version ", version_,
                                  ", got version ", now,
                                  ": it was changed in place (modified by an inplace operation) "
                                  "after being saved for backward");
@@ -133,8 +133,8 @@ Tensor SavedTensor::unpack(const Node& node, const char* what) const {
   // The tensor's position in the graph matters only while a graph is made of this backward.
   if (state != State::Packed && !grad_enabled()) return tensor;
   if (state == State::Input) {
-    check<ErrorKind::Runtime>(!has_maker_ || meta_of(tensor)->has_maker, node.name(), ": expected ",
-                              what,
+    check<ErrorKind::Runtime>(!has_maker_ || meta_of(tensor)->has_maker, OpName(node.name()),
+                              "expected ", what,
                               " with the history that it was saved with, got a tensor that "
                               "detach_() cut off from it; use "
                               "detach(), which leaves the tensor as it is");

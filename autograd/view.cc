@@ -133,8 +133,8 @@ class CopySlices final : public Node {
     if (!grads[0].defined()) return out;
     const NodePtr node = inner();
     check<ErrorKind::Runtime>(
-        static_cast<bool>(node),
-        "CopySlices: Trying to backward through the graph a second time, but what it "
+        static_cast<bool>(node), OpName("CopySlices"),
+        "Trying to backward through the graph a second time, but what it "
         "saved was freed by the first; pass retain_graph=True to the first backward");
     const Tensor whole =
         empty_strided_tensor(base_.sizes, base_.strides, grads[0].dtype(), grads[0].device());
@@ -287,8 +287,8 @@ NodePtr copy_slices(const Tensor& base, const Tensor& view, NodePtr node, size_t
 
 void require_mode(const char* op, const Tensor& written) {
   check<ErrorKind::Runtime>(
-      !written.defined() || !written.impl()->is_inference() || inference_enabled(), op,
-      ": inplace update to an inference tensor outside inference mode is not allowed; make a "
+      !written.defined() || !written.impl()->is_inference() || inference_enabled(), OpName(op),
+      "inplace update to an inference tensor outside inference mode is not allowed; make a "
       "normal tensor with clone() first");
 }
 
@@ -300,24 +300,24 @@ void check_in_place(const char* op, const Tensor& self, bool recorded) {
   if (!recorded && !(view && grad_enabled() && !inference_enabled() && view->base.requires_grad()))
     return;
   if (view) {
-    if (const char* why = forbidden(view->creation)) fail<ErrorKind::Runtime>(op, ": ", why);
+    if (const char* why = forbidden(view->creation)) fail<ErrorKind::Runtime>(OpName(op), why);
     check<ErrorKind::NotImplemented>(
-        is_told_by(view->base, self) && !any_negative(view->base.strides()), op,
-        ": a view of another dtype than its base, or of a base with negative strides, cannot be "
+        is_told_by(view->base, self) && !any_negative(view->base.strides()), OpName(op),
+        "a view of another dtype than its base, or of a base with negative strides, cannot be "
         "modified inplace while gradients are recorded; use an out-of-place operation");
     check<ErrorKind::Runtime>(
-        !(view->base.requires_grad() && is_leaf(view->base)), op,
-        ": a view of a leaf Variable that requires grad is being used in an in-place operation");
+        !(view->base.requires_grad() && is_leaf(view->base)), OpName(op),
+        "a view of a leaf Variable that requires grad is being used in an in-place operation");
   }
   check<ErrorKind::Runtime>(
-      !(self.requires_grad() && is_leaf(self)), op,
-      ": a leaf Variable that requires grad is being used in an in-place operation");
+      !(self.requires_grad() && is_leaf(self)), OpName(op),
+      "a leaf Variable that requires grad is being used in an in-place operation");
 }
 
 void reject_out(const char* op) {
   fail<ErrorKind::Runtime>(
-      op,
-      ": functions with out=... arguments don't support automatic differentiation, but one of the "
+      OpName(op),
+      "functions with out=... arguments don't support automatic differentiation, but one of the "
       "arguments requires grad");
 }
 

@@ -23,13 +23,13 @@ std::string place_in(const char* argument, size_t i) { return str(argument, "[",
 
 void wrong_argument_dtype(const char* op, const std::string& argument, uint32_t allowed,
                           ScalarType got) {
-  fail<ErrorKind::Runtime>(op, ": expected ", argument, " of dtype ", names_of(allowed), ", got ",
-                           got);
+  fail<ErrorKind::Runtime>(OpName(op), "expected ", argument, " of dtype ", names_of(allowed),
+                           ", got ", got);
 }
 
 void two_dtypes(const char* op, const char* first, ScalarType expected, const char* argument,
                 ScalarType got) {
-  fail<ErrorKind::Runtime>(op, ": expected ", first, " and ", argument, " of one dtype, got ",
+  fail<ErrorKind::Runtime>(OpName(op), "expected ", first, " and ", argument, " of one dtype, got ",
                            expected, " and ", got);
 }
 
@@ -45,7 +45,7 @@ void require_device(const char* op, const char* argument, TensorList list, Devic
   for (size_t i = 0; i < list.size(); ++i) {
     const Tensor& t = list[i];
     if (!t.defined() || t.device() == device || (t.numel() == 1 && t.is_cpu())) continue;
-    fail<ErrorKind::Runtime>(op, ": expected all tensors on one device, got ",
+    fail<ErrorKind::Runtime>(OpName(op), "expected all tensors on one device, got ",
                              place_in(argument, i), " on ", t.device(), " beside ", device);
   }
 }

@@ -53,7 +53,7 @@ void require_device(const char* op, const char* argument, TensorList list, Devic
 
 // RuntimeError for an empty list, whose first tensor would say what kernel serves the call.
 inline void require_first(const char* op, const char* argument, TensorList list) {
-  check<ErrorKind::Runtime>(!list.empty() && list[0].defined(), op, ": expected a tensor in ",
+  check<ErrorKind::Runtime>(!list.empty() && list[0].defined(), OpName(op), "expected a tensor in ",
                             argument, ", got none");
 }
 

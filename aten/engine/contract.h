@@ -87,11 +87,11 @@ template <class... T>
 [[gnu::cold, gnu::noinline]] Error violation(const char* op, const char* condition,
                                              const Got<T>&... got) {
   const auto write = [&](std::string& out) {
-    out = str(op, ": expected ", condition);
+    out = str("expected ", condition);
     const char* separator = ", got ";
     ((out += str(separator, got.name, " = ", shown(got.value)), separator = ", "), ...);
   };
-  return Error(ErrorKind::Runtime, treadle::detail::LateText(write));
+  return Error(ErrorKind::Runtime, OpName(op), treadle::detail::LateText(write));
 }
 
 // `one_of(side, "left", "right")`; an absent text is one of any.

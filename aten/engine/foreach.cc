@@ -14,32 +14,33 @@ namespace {
 // A 0-dim CPU tensor is taken for a number, beside any device.
 void require_beside(const char* op, Device device, const Tensor& tensor) {
   const bool fits = tensor.device() == device || (tensor.is_cpu() && tensor.dim() == 0);
-  check<ErrorKind::Runtime>(fits, op, ": expected all tensors on one device, got ", device, " and ",
-                            tensor.device());
+  check<ErrorKind::Runtime>(fits, OpName(op), "expected all tensors on one device, got ", device,
+                            " and ", tensor.device());
 }
 
 }  // namespace
 
 size_t length(const char* op, ArrayRef<NamedLength> lists) {
   const NamedLength& first = lists[0];
-  check<ErrorKind::Runtime>(first.length > 0, op, ": expected at least one tensor in ", first.name,
-                            ", got an empty list");
+  check<ErrorKind::Runtime>(first.length > 0, OpName(op), "expected at least one tensor in ",
+                            first.name, ", got an empty list");
   for (const NamedLength& other : lists.slice(1)) {
-    check<ErrorKind::Runtime>(other.length == first.length, op, ": expected lists of one length, ",
-                              "got ", first.length, " in ", first.name, " and ", other.length,
-                              " in ", other.name);
+    check<ErrorKind::Runtime>(other.length == first.length, OpName(op),
+                              "expected lists of one length, ", "got ", first.length, " in ",
+                              first.name, " and ", other.length, " in ", other.name);
   }
   return first.length;
 }
 
 void require_number(const char* op, const char* name, const Tensor& tensor) {
-  check<ErrorKind::Runtime>(tensor.dim() == 0, op, ": expected ", name,
+  check<ErrorKind::Runtime>(tensor.dim() == 0, OpName(op), "expected ", name,
                             " without dimensions, got shape ", tensor.sizes());
 }
 
 std::vector<Scalar> numbers(const char* op, const char* name, const Tensor& tensor, size_t count) {
-  check<ErrorKind::Runtime>(tensor.dim() == 1 && static_cast<size_t>(tensor.size(0)) == count, op,
-                            ": expected ", name, " of shape (", count, ",), got ", tensor.sizes());
+  check<ErrorKind::Runtime>(tensor.dim() == 1 && static_cast<size_t>(tensor.size(0)) == count,
+                            OpName(op), "expected ", name, " of shape (", count, ",), got ",
+                            tensor.sizes());
   std::vector<Scalar> values;
   values.reserve(count);
   for (size_t i = 0; i < count; ++i)

@@ -1,4 +1,4 @@
-// named(): runs code that knows no operator, and puts the operator's name in front of its errors.
+// named(): runs code that knows no operator. An error in it becomes one of the operator.
 //
 //   return named("zeros", [&] { return empty_tensor(sizes, dtype, device); });
 //   // zeros: expected sizes >= 0, ...
@@ -6,16 +6,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include "core/base/error.h"
 
 namespace treadle {
 
 template <class F>
-decltype(auto) named(const char* op, F&& f) {
+decltype(auto) named(std::string_view op, F&& f) {
   try {
     return f();
-  } catch (const Error& error) {
-    throw Error(error.kind(), str(op, ": ", error.what()));
+  } catch (Error& error) {
+    if (error.op().empty()) error.set_op(OpName(op));
+    throw;
   }
 }
 

@@ -24,8 +24,8 @@ void copy_to_outs(const char* op, ArrayRef<const Tensor*> results, ArrayRef<cons
   for (size_t i = 0; i < outs.size(); ++i) {
     const Tensor &result = *results[i], &out = *outs[i];
     check<ErrorKind::Runtime>(
-        !(grad_enabled() && (result.requires_grad() || out.requires_grad())), op,
-        ": expected arguments that do not require grad with out=, got one that does");
+        !(grad_enabled() && (result.requires_grad() || out.requires_grad())), OpName(op),
+        "expected arguments that do not require grad with out=, got one that does");
     targets.emplace_back(op, specs[i], out, results);
   }
   for (size_t i = 0; i < outs.size(); ++i) aten::copy_(targets[i].tensor(), *results[i]);
@@ -34,11 +34,11 @@ void copy_to_outs(const char* op, ArrayRef<const Tensor*> results, ArrayRef<cons
 
 Tensor copy_to_self(const char* op, const Tensor& self, const Tensor& result) {
   if (self.is_same(result)) return self;
-  check<ErrorKind::Runtime>(result.sizes() == self.sizes(), op,
-                            ": expected a result of self's shape ", self.sizes(), ", got ",
+  check<ErrorKind::Runtime>(result.sizes() == self.sizes(), OpName(op),
+                            "expected a result of self's shape ", self.sizes(), ", got ",
                             result.sizes());
-  check<ErrorKind::Runtime>(can_cast(result.dtype(), self.dtype()), op,
-                            ": expected a result that can be written to self of dtype ",
+  check<ErrorKind::Runtime>(can_cast(result.dtype(), self.dtype()), OpName(op),
+                            "expected a result that can be written to self of dtype ",
                             name_of(self.dtype()), ", got ", name_of(result.dtype()));
   return aten::copy_(self, result);
 }

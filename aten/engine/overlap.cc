@@ -60,11 +60,11 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
 }
 
 void require_writable(const char* op, const Tensor& t) {
-  check<ErrorKind::Runtime>(t.storage()->writable(), op,
-                            ": expected memory that may be written, got a read-only tensor");
+  check<ErrorKind::Runtime>(t.storage()->writable(), OpName(op),
+                            "expected memory that may be written, got a read-only tensor");
   check<ErrorKind::Runtime>(
-      !has_internal_overlap(t), op,
-      ": expected to write a tensor whose elements do not share memory, got sizes = ", t.sizes(),
+      !has_internal_overlap(t), OpName(op),
+      "expected to write a tensor whose elements do not share memory, got sizes = ", t.sizes(),
       ", strides = ", t.strides(), "; clone() it first");
 }
 

@@ -159,7 +159,7 @@ int64_t broadcast_size(const char* op, TensorRefs inputs, size_t d) {
     if (d >= sizes.size()) continue;
     const int64_t s = sizes[sizes.size() - 1 - d];
     if (s == 1 || s == size) continue;
-    check<ErrorKind::Runtime>(size == 1, op, ": expected shapes that broadcast, got ",
+    check<ErrorKind::Runtime>(size == 1, OpName(op), "expected shapes that broadcast, got ",
                               ShapesOf{inputs});
     size = s;
   }
@@ -191,8 +191,8 @@ Device device_of(const char* op, TensorRefs inputs) {
   for (const Tensor* t : inputs) {
     const Device d = t->device();
     if (t->dim() == 0 && d.is_cpu()) continue;
-    check<ErrorKind::Runtime>(!decided || d == device, op,
-                              ": expected all tensors on one device, got ", device, " and ", d);
+    check<ErrorKind::Runtime>(!decided || d == device, OpName(op),
+                              "expected all tensors on one device, got ", device, " and ", d);
     device = d;
     decided = true;
   }
@@ -215,8 +215,8 @@ void require_numbers_fit(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scal
   const auto require = [&](const Scalar& s, bool operand) {
     if (holds(compute, s)) [[likely]]
       return;
-    check<ErrorKind::Runtime>(operand && !s.exceeds_int64() && op.keeps_low_bits, op.name,
-                              ": expected a number that fits ", name_of(compute), ", got ", s);
+    check<ErrorKind::Runtime>(operand && !s.exceeds_int64() && op.keeps_low_bits, OpName(op.name),
+                              "expected a number that fits ", name_of(compute), ", got ", s);
   };
   for (size_t s = 0; s < scalars.size(); ++s) require(scalars[s], promoting >> s & 1);
   for (const Tensor* t : inputs) {
@@ -240,11 +240,11 @@ struct Prepared {
                  "a pointwise operator has one to six tensors");
   Promotion promotion;
   for (const Tensor* t : inputs) {
-    check<ErrorKind::Type>(t->defined(), op.name, ": expected a tensor, got None");
+    check<ErrorKind::Type>(t->defined(), OpName(op.name), "expected a tensor, got None");
     promotion.add(*t);
-    check<ErrorKind::Type>(op.promote != Promote::None || t->dtype() == inputs[0]->dtype(), op.name,
-                           ": expected tensors of one dtype, got ", inputs[0]->dtype(), " and ",
-                           t->dtype());
+    check<ErrorKind::Type>(op.promote != Promote::None || t->dtype() == inputs[0]->dtype(),
+                           OpName(op.name), "expected tensors of one dtype, got ",
+                           inputs[0]->dtype(), " and ", t->dtype());
   }
   const ScalarType of_tensors = promotion.result();
   for (size_t s = 0; s < scalars.size(); ++s) {
@@ -268,8 +268,8 @@ struct Prepared {
   const int rank = kind_rank(p.types.cell);
   for (size_t s = 0; s < scalars.size(); ++s) {
     if (promoting >> s & 1) continue;
-    check<ErrorKind::Runtime>(scalar_rank(scalars[s]) <= std::max(rank, 1), op.name, ": expected ",
-                              rank <= 1 ? "an integer" : "a real number",
+    check<ErrorKind::Runtime>(scalar_rank(scalars[s]) <= std::max(rank, 1), OpName(op.name),
+                              "expected ", rank <= 1 ? "an integer" : "a real number",
                               " beside tensors of dtype ", p.types.cell, ", got ", scalars[s]);
   }
   return p;
@@ -414,9 +414,9 @@ void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
                  ArrayRef<Scalar> scalars, uint32_t promoting, const Tensor& out) {
   if (p.device.is_meta() || out.numel() == 0) return;
   for (const Tensor* t : inputs) {
-    check<ErrorKind::Runtime>(t->device() == p.device || (t->is_cpu() && t->dim() == 0), op.name,
-                              ": expected all tensors on one device, got ", p.device, " and ",
-                              t->device());
+    check<ErrorKind::Runtime>(t->device() == p.device || (t->is_cpu() && t->dim() == 0),
+                              OpName(op.name), "expected all tensors on one device, got ", p.device,
+                              " and ", t->device());
   }
   Scalar rounded[kMaxPointwiseScalars];
   round_scalars(p, op.promote, scalars, promoting, rounded);
@@ -474,8 +474,8 @@ bool needs_temporary(const PointwiseOp& op, const char* shown_name, const Prepar
   bool temporary = may_stop_half_way(op, p.types);
   for (const Tensor* t : inputs) {
     const Overlap o = overlap_of(out, *t);
-    check<ErrorKind::Runtime>(o != Overlap::Partial, shown_name,
-                              ": expected memory to write that is an input's own or apart from it, "
+    check<ErrorKind::Runtime>(o != Overlap::Partial, OpName(shown_name),
+                              "expected memory to write that is an input's own or apart from it, "
                               "got tensors that overlap in part; "
                               "clone() one of them first");
     temporary = temporary || o == Overlap::Unknown;
@@ -498,8 +498,8 @@ void write_to(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, Array
     // It may have waited for other threads, which may have changed the inputs.
     const Prepared now = prepare(op, inputs, scalars, promoting);
     check<ErrorKind::Runtime>(IntList(now.shape) == IntList(p.shape) && now.types == p.types,
-                              op.name,
-                              ": expected inputs that stay as they are while out is resized, got "
+                              OpName(op.name),
+                              "expected inputs that stay as they are while out is resized, got "
                               "one that another thread changed");
     run_general(op, now, inputs, scalars, promoting, out);
   }
@@ -561,12 +561,12 @@ void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar
   PointwiseOp shown = op;
   shown.name = name.c_str();
   const Prepared p = prepare(shown, inputs, scalars, promoting);
-  check<ErrorKind::Runtime>(IntList(p.shape) == self.sizes(), name,
-                            ": expected shapes that broadcast to self's ", self.sizes(),
+  check<ErrorKind::Runtime>(IntList(p.shape) == self.sizes(), OpName(name),
+                            "expected shapes that broadcast to self's ", self.sizes(),
                             ", got a result of shape ", p.shape);
-  check<ErrorKind::Runtime>(can_cast(p.types.result, self.dtype()), name,
-                            ": expected a result that can be written to self of dtype ",
-                            self.dtype(), ", got ", p.types.result);
+  check<ErrorKind::Runtime>(can_cast(p.types.result, self.dtype()), OpName(name),
+                            "expected a result that can be written to self of dtype ", self.dtype(),
+                            ", got ", p.types.result);
   require_writable(name.c_str(), self);
   const bool temporary = needs_temporary(shown, name.c_str(), p, inputs, self);
   write_to(shown, p, inputs, scalars, promoting, self, temporary);

@@ -61,8 +61,8 @@ void choose_types(const ReduceOp& op, ScalarType self, std::optional<ScalarType>
 
 Plan make_plan(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim,
                std::optional<ScalarType> dtype) {
-  check<ErrorKind::Type>(self.defined(), op.name,
-                         ": expected a tensor for argument 'self', got None");
+  check<ErrorKind::Type>(self.defined(), OpName(op.name),
+                         "expected a tensor for argument 'self', got None");
   // Truth is asked of no dimension where none is named; sums are then of all.
   DimVector reduced_dims = wrap_dims(op.name, dims, self.dim(), op.promote != ReducePromote::Bool);
   Plan plan;

@@ -1,4 +1,4 @@
-// renamed(): runs a part of a composite so that its errors carry the composite's name.
+// renamed(): runs a part of a composite. An error of the part becomes one of the composite.
 //
 //   return renamed("conv1d", "convolution", [&] { return aten::convolution(...); });
 //   // conv1d: expected input with 4 channels (...), got 3
@@ -16,10 +16,9 @@ template <class F>
 decltype(auto) renamed(std::string_view op, std::string_view part, F&& f) {
   try {
     return f();
-  } catch (const Error& error) {
-    const std::string_view text = error.what();
-    if (!text.starts_with(part) || !text.substr(part.size()).starts_with(": ")) throw;
-    throw Error(error.kind(), str(op, text.substr(part.size())));
+  } catch (Error& error) {
+    if (error.op() == part) error.set_op(OpName(op));
+    throw;
   }
 }
 

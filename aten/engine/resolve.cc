@@ -127,7 +127,7 @@ class ResolvedCall {
 
   [[noreturn]] void refuse() const {
     fail<ErrorKind::NotImplemented>(
-        op_.info().base_name, ": expected tensors of a dtype with arithmetic, got ",
+        OpName(op_.info().base_name), "expected tensors of a dtype with arithmetic, got ",
         name_of(*stored_), "; convert them first, as with .to(treadle.float32)");
   }
 

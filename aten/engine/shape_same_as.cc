@@ -10,12 +10,13 @@ TensorSpec same_as(const char*, const Tensor& self) {
 }
 
 TensorSpec same_as_each(const char* op, const Tensor& a, const Tensor& b) {
-  check<ErrorKind::Runtime>(b.sizes() == a.sizes(), op, ": expected tensors of one shape, got ",
-                            a.sizes(), " and ", b.sizes());
-  check<ErrorKind::Runtime>(b.dtype() == a.dtype(), op, ": expected tensors of one dtype, got ",
-                            a.dtype(), " and ", b.dtype());
-  check<ErrorKind::Runtime>(b.device() == a.device(), op, ": expected tensors on one device, got ",
-                            a.device(), " and ", b.device());
+  check<ErrorKind::Runtime>(b.sizes() == a.sizes(), OpName(op),
+                            "expected tensors of one shape, got ", a.sizes(), " and ", b.sizes());
+  check<ErrorKind::Runtime>(b.dtype() == a.dtype(), OpName(op),
+                            "expected tensors of one dtype, got ", a.dtype(), " and ", b.dtype());
+  check<ErrorKind::Runtime>(b.device() == a.device(), OpName(op),
+                            "expected tensors on one device, got ", a.device(), " and ",
+                            b.device());
   return same_as(op, a);
 }
 

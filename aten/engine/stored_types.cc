@@ -141,7 +141,7 @@ void visit_stored(ScalarType t, F&& f) {
       return f.template operator()<ComplexElement<BFloat16>>();
     default:
       fail<ErrorKind::NotImplemented>(
-          "copy_: expected a dtype whose elements can be converted, got ", name_of(t),
+          OpName("copy_"), "expected a dtype whose elements can be converted, got ", name_of(t),
           "; its bytes can be seen with .view(treadle.uint8)");
   }
 }

@@ -29,8 +29,8 @@ Tensor new_output(const TensorSpec& spec) {
 void require_resized_apart(const char* op, IntList sizes, const Tensor& out,
                            ArrayRef<const Tensor*> inputs) {
   for (const Tensor* in : inputs) {
-    check<ErrorKind::Runtime>(!in->defined() || in->storage() != out.storage(), op,
-                              ": expected an out of shape ", sizes,
+    check<ErrorKind::Runtime>(!in->defined() || in->storage() != out.storage(), OpName(op),
+                              "expected an out of shape ", sizes,
                               ", for it shares memory with an input, got ", out.sizes());
   }
 }
@@ -41,19 +41,20 @@ void require_outs_apart(const char* op, ArrayRef<TensorSpec> specs, ArrayRef<con
     for (size_t k = i + 1; k < outs.size(); ++k) {
       if (!outs[i]->defined() || !outs[k]->defined()) continue;
       const bool resized = outs[i]->storage() == outs[k]->storage() && !(fits(i) && fits(k));
-      check<ErrorKind::Runtime>(!resized && !meets(*outs[i], *outs[k]), op,
-                                ": expected outs in memory of their own, got outs ", i, " and ", k,
+      check<ErrorKind::Runtime>(!resized && !meets(*outs[i], *outs[k]), OpName(op),
+                                "expected outs in memory of their own, got outs ", i, " and ", k,
                                 resized ? " in one storage, to be resized" : " that overlap");
     }
   }
 }
 
 void require_out(const char* op, const TensorSpec& spec, const Tensor& out) {
-  check<ErrorKind::Type>(out.defined(), op, ": expected a tensor for argument 'out', got None");
-  check<ErrorKind::Runtime>(out.device() == spec.device, op, ": expected out on ", spec.device,
-                            ", got out on ", out.device());
-  check<ErrorKind::Runtime>(can_cast(spec.dtype, out.dtype()), op,
-                            ": expected out of a dtype that ", name_of(spec.dtype),
+  check<ErrorKind::Type>(out.defined(), OpName(op),
+                         "expected a tensor for argument 'out', got None");
+  check<ErrorKind::Runtime>(out.device() == spec.device, OpName(op), "expected out on ",
+                            spec.device, ", got out on ", out.device());
+  check<ErrorKind::Runtime>(can_cast(spec.dtype, out.dtype()), OpName(op),
+                            "expected out of a dtype that ", name_of(spec.dtype),
                             " can be cast to, got ", name_of(out.dtype()));
 }
 
@@ -69,23 +70,23 @@ bool would_touch_others(const Tensor& out, int64_t first, int64_t needed) {
 
 // The bytes that the storage of `out` needs for these sizes; throws where `out` cannot have them.
 int64_t require_resizable(const char* op, const Tensor& out, IntList sizes) {
-  check<ErrorKind::Runtime>(out.storage()->writable(), op,
-                            ": expected memory that may be written, got a read-only tensor");
-  check<ErrorKind::Runtime>(!out.requires_grad(), op, ": expected an out of shape ", sizes,
+  check<ErrorKind::Runtime>(out.storage()->writable(), OpName(op),
+                            "expected memory that may be written, got a read-only tensor");
+  check<ErrorKind::Runtime>(!out.requires_grad(), OpName(op), "expected an out of shape ", sizes,
                             ", for one that requires grad cannot be resized, got ", out.sizes());
   const int64_t item = out.element_size();
   const int64_t first = out.storage_offset() * item;
   const int64_t bytes = checked_numel(sizes, item) * item;
   int64_t needed;
-  check<ErrorKind::Runtime>(!__builtin_add_overflow(first, bytes, &needed), op,
-                            ": expected an out that can grow to ", sizes,
+  check<ErrorKind::Runtime>(!__builtin_add_overflow(first, bytes, &needed), OpName(op),
+                            "expected an out that can grow to ", sizes,
                             ", got a storage offset of ", out.storage_offset());
   check<ErrorKind::Runtime>(
-      !would_touch_others(out, first, needed), op, ": expected an out of shape ", sizes,
+      !would_touch_others(out, first, needed), OpName(op), "expected an out of shape ", sizes,
       ", for it is a view and may not take in what lies beside it, got ", out.sizes());
   if (needed > static_cast<int64_t>(out.storage()->nbytes())) {
     const std::string held = out.storage()->what_holds_it();
-    check<ErrorKind::Runtime>(held.empty(), op, ": expected an out of shape ", sizes,
+    check<ErrorKind::Runtime>(held.empty(), OpName(op), "expected an out of shape ", sizes,
                               ", for its storage cannot grow, got ", out.sizes(),
                               "; the storage is ", held);
   }
@@ -140,12 +141,13 @@ Output Output::copy_of(const char* op, const TensorSpec& spec, const Tensor& sou
 
 Output Output::in_place(const char* op, const TensorSpec& spec, const Tensor& self,
                         ArrayRef<const Tensor*> inputs, bool keep) {
-  check<ErrorKind::Type>(self.defined(), op, ": expected a tensor for argument 'self', got None");
-  check<ErrorKind::Runtime>(self.sizes() == IntList(spec.sizes), op,
-                            ": expected a result of self's shape ", self.sizes(), ", got ",
+  check<ErrorKind::Type>(self.defined(), OpName(op),
+                         "expected a tensor for argument 'self', got None");
+  check<ErrorKind::Runtime>(self.sizes() == IntList(spec.sizes), OpName(op),
+                            "expected a result of self's shape ", self.sizes(), ", got ",
                             spec.sizes);
-  check<ErrorKind::Runtime>(can_cast(spec.dtype, self.dtype()), op,
-                            ": expected a result that can be written to self of dtype ",
+  check<ErrorKind::Runtime>(can_cast(spec.dtype, self.dtype()), OpName(op),
+                            "expected a result that can be written to self of dtype ",
                             name_of(self.dtype()), ", got ", name_of(spec.dtype));
   require_writable(op, self);
   const bool direct =
@@ -178,8 +180,9 @@ void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarTy
 
 Device common_device(const char* op, ArrayRef<const Tensor*> tensors, ArrayRef<const char*> names) {
   const auto mismatch = [&](size_t i, size_t k) {
-    fail<ErrorKind::Runtime>(op, ": expected all tensors on one device, got ", names[i], " on ",
-                             tensors[i]->device(), " and ", names[k], " on ", tensors[k]->device());
+    fail<ErrorKind::Runtime>(OpName(op), "expected all tensors on one device, got ", names[i],
+                             " on ", tensors[i]->device(), " and ", names[k], " on ",
+                             tensors[k]->device());
   };
   bool all_cpu = true;  // the commonest, and nothing can be wrong
   for (const Tensor* t : tensors) all_cpu = all_cpu && (!t->defined() || t->is_cpu());

@@ -8,7 +8,7 @@
 namespace treadle {
 
 void require_tensors(const char* op, const char* name, TensorList list) {
-  check<ErrorKind::Runtime>(!list.empty(), op, ": expected at least one tensor in ", name,
+  check<ErrorKind::Runtime>(!list.empty(), OpName(op), "expected at least one tensor in ", name,
                             ", got an empty list");
 }
 
@@ -17,12 +17,12 @@ namespace {
 void require_kind(const char* op, const char* name, size_t i, const Tensor& t, const Tensor& like) {
   // Lists are long, so what messages show is made only for them.
   if (t.dtype() != like.dtype()) [[unlikely]] {
-    fail<ErrorKind::Runtime>(op, ": expected ", name, "[", i, "] of dtype ", name_of(like.dtype()),
-                             ", got ", name_of(t.dtype()));
+    fail<ErrorKind::Runtime>(OpName(op), "expected ", name, "[", i, "] of dtype ",
+                             name_of(like.dtype()), ", got ", name_of(t.dtype()));
   }
   if (t.device() != like.device()) [[unlikely]] {
-    fail<ErrorKind::Runtime>(op, ": expected ", name, "[", i, "] on ", like.device(), ", got ",
-                             t.device());
+    fail<ErrorKind::Runtime>(OpName(op), "expected ", name, "[", i, "] on ", like.device(),
+                             ", got ", t.device());
   }
 }
 
@@ -36,14 +36,14 @@ void require_alike(const char* op, ArrayRef<NamedList> lists) {
   const auto& [first, wanted] = lists[0];
   require_uniform(op, first, wanted);
   for (const auto& [name, list] : lists.slice(1)) {
-    check<ErrorKind::Runtime>(list.size() == wanted.size(), op, ": expected ", name, " to hold ",
-                              wanted.size(), wanted.size() == 1 ? " tensor" : " tensors", ", as ",
-                              first, " does, got ", list.size());
+    check<ErrorKind::Runtime>(
+        list.size() == wanted.size(), OpName(op), "expected ", name, " to hold ", wanted.size(),
+        wanted.size() == 1 ? " tensor" : " tensors", ", as ", first, " does, got ", list.size());
     for (size_t i = 0; i < list.size(); ++i) {
       require_kind(op, name, i, list[i], wanted[i]);
       if (list[i].sizes() != wanted[i].sizes()) [[unlikely]] {
-        fail<ErrorKind::Runtime>(op, ": expected ", name, "[", i, "] of shape ", wanted[i].sizes(),
-                                 ", got ", list[i].sizes());
+        fail<ErrorKind::Runtime>(OpName(op), "expected ", name, "[", i, "] of shape ",
+                                 wanted[i].sizes(), ", got ", list[i].sizes());
       }
     }
   }

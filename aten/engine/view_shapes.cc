@@ -15,24 +15,25 @@ DimVector infer_size(const char* op, IntList sizes, int64_t numel) {
   bool fits = true;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == -1) {
-      check<ErrorKind::Runtime>(inferred < 0, op,
-                                ": expected at most one size of -1, got shape = ", sizes);
+      check<ErrorKind::Runtime>(inferred < 0, OpName(op),
+                                "expected at most one size of -1, got shape = ", sizes);
       inferred = static_cast<int64_t>(d);
     } else {
-      check<ErrorKind::Runtime>(sizes[d] >= 0, op, ": expected sizes >= -1, got shape = ", sizes);
+      check<ErrorKind::Runtime>(sizes[d] >= 0, OpName(op),
+                                "expected sizes >= -1, got shape = ", sizes);
       fits = fits && !__builtin_mul_overflow(known, sizes[d], &known);
     }
   }
   if (fits && inferred >= 0) {
-    check<ErrorKind::Runtime>(known != 0 || numel != 0, op,
-                              ": expected a shape whose size of -1 is decided, got shape = ", sizes,
+    check<ErrorKind::Runtime>(known != 0 || numel != 0, OpName(op),
+                              "expected a shape whose size of -1 is decided, got shape = ", sizes,
                               " for no elements");
     fits = known != 0 && numel % known == 0;
     if (fits) result[static_cast<size_t>(inferred)] = numel / known;
   } else {
     fits = fits && known == numel;
   }
-  check<ErrorKind::Runtime>(fits, op, ": expected a shape of ", numel,
+  check<ErrorKind::Runtime>(fits, OpName(op), "expected a shape of ", numel,
                             " elements, got shape = ", sizes);
   return result;
 }
@@ -78,7 +79,7 @@ DimVector strides_in_format(const char* op, IntList sizes, MemoryFormat format) 
   if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve)
     return contiguous_strides(sizes);
   const size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
-  check<ErrorKind::Runtime>(sizes.size() == rank, op, ": expected ", rank, " dimensions for ",
+  check<ErrorKind::Runtime>(sizes.size() == rank, OpName(op), "expected ", rank, " dimensions for ",
                             format, ", got sizes = ", sizes);
   // The order N, spatial dimensions, C, from the outermost.
   DimVector moved;
@@ -117,8 +118,8 @@ DimVector broadcast_sizes(const char* op, IntList a, IntList b) {
   for (size_t d = 0; d < shorter.size(); ++d) {
     int64_t& size = result[lead + d];
     if (size == 1) size = shorter[d];
-    check<ErrorKind::Runtime>(shorter[d] == size || shorter[d] == 1, op,
-                              ": expected shapes that broadcast, got ", a, " and ", b);
+    check<ErrorKind::Runtime>(shorter[d] == size || shorter[d] == 1, OpName(op),
+                              "expected shapes that broadcast, got ", a, " and ", b);
   }
   return result;
 }

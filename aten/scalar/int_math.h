@@ -110,7 +110,7 @@ constexpr Num<T> nan_to_num(Num<T> x, Num<T>, Num<T>, Num<T>) {
 
 // Throws out of the block's loop; what was written before it is unspecified.
 [[noreturn, gnu::cold, gnu::noinline]] inline void division_by_zero(const char* function) {
-  treadle::fail<ErrorKind::Runtime>(function, ": expected a non-zero divisor, got 0");
+  treadle::fail<ErrorKind::Runtime>(OpName(function), "expected a non-zero divisor, got 0");
 }
 template <class T>
 constexpr bool is_wrapping_division(T a, T b) {

@@ -148,10 +148,10 @@ Grads AccumulateGrad::apply(Grads&& grads) {
   if (!grad.defined()) return {};
   const AutogradMeta* meta = meta_of(leaf_);
   if (const NodePtr maker = grad_fn(leaf_)) {
-    fail<ErrorKind::Runtime>(
-        "AccumulateGrad: expected a leaf, got a tensor that was made the result "
-        "of ",
-        maker->name(), " by an in-place operation after it was used");
+    fail<ErrorKind::Runtime>(OpName("AccumulateGrad"),
+                             "expected a leaf, got a tensor that was made the result "
+                             "of ",
+                             maker->name(), " by an in-place operation after it was used");
   }
   // The leaf may have been frozen since.
   if (!leaf_.requires_grad()) return {};

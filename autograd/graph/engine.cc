@@ -122,8 +122,8 @@ void apply_tensor_hook(const TensorHook& hook, const Node& node, Tensor& grad) {
   if (!replaced.defined()) return;
   check<ErrorKind::Runtime>(replaced.sizes() == grad.sizes() && replaced.dtype() == grad.dtype() &&
                                 replaced.device() == grad.device(),
-                            node.name(), ": expected a tensor hook to return ", grad, ", got ",
-                            replaced);
+                            OpName(node.name()), "expected a tensor hook to return ", grad,
+                            ", got ", replaced);
   grad = std::move(replaced);
 }
 
@@ -166,8 +166,8 @@ Grads call_node(Node& node, Grads grads) {
   for (const auto& entry : node.hooks()->pre.snapshot()) {
     Grads replaced = (*entry.hook)(grads);
     if (replaced.empty()) continue;
-    check<ErrorKind::Runtime>(replaced.size() == grads.size(), node.name(),
-                              ": a pre-hook expected to return ", grads.size(), " gradients, got ",
+    check<ErrorKind::Runtime>(replaced.size() == grads.size(), OpName(node.name()),
+                              "a pre-hook expected to return ", grads.size(), " gradients, got ",
                               replaced.size());
     grads = std::move(replaced);
   }
@@ -177,8 +177,8 @@ Grads call_node(Node& node, Grads grads) {
   for (const auto& entry : node.hooks()->post.snapshot()) {
     Grads replaced = (*entry.hook)(result, given);
     if (replaced.empty()) continue;
-    check<ErrorKind::Runtime>(replaced.size() == result.size(), node.name(),
-                              ": a hook expected to return ", result.size(), " gradients, got ",
+    check<ErrorKind::Runtime>(replaced.size() == result.size(), OpName(node.name()),
+                              "a hook expected to return ", result.size(), " gradients, got ",
                               replaced.size());
     result = std::move(replaced);
   }
@@ -217,11 +217,11 @@ void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index) {
   }
   const size_t edges = node.num_outputs();
   for (size_t i = edges; i < grads.size(); ++i) {
-    check<ErrorKind::Runtime>(!grads[i].defined(), node.name(), ": expected at most ", edges,
+    check<ErrorKind::Runtime>(!grads[i].defined(), OpName(node.name()), "expected at most ", edges,
                               " gradients, got ", grads.size());
   }
-  check<ErrorKind::Runtime>(grads.size() >= edges || grads.empty(), node.name(), ": expected ",
-                            edges, " gradients, got ", grads.size());
+  check<ErrorKind::Runtime>(grads.size() >= edges || grads.empty(), OpName(node.name()),
+                            "expected ", edges, " gradients, got ", grads.size());
   for (size_t i = 0; i < edges; ++i) {
     const uint32_t target = task.target(state, i);
     if (target == GraphTask::kNone) continue;
@@ -253,31 +253,31 @@ Tensor ones_like(const Tensor& t) {
 
 // The gradients to begin with, checked against the outputs.
 Grads root_gradients(const char* op, TensorList outputs, TensorList gradients) {
-  check<ErrorKind::Runtime>(gradients.empty() || gradients.size() == outputs.size(), op,
-                            ": expected ", outputs.size(), " gradients, one for each output, got ",
+  check<ErrorKind::Runtime>(gradients.empty() || gradients.size() == outputs.size(), OpName(op),
+                            "expected ", outputs.size(), " gradients, one for each output, got ",
                             gradients.size());
   Grads roots;
   roots.reserve(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = outputs[i];
     if (!gradients.empty() && gradients[i].defined()) {
-      check<ErrorKind::Runtime>(gradients[i].sizes() == output.sizes(), op,
-                                ": expected a gradient of shape ", output.sizes(), " for output ",
-                                i, ", got ", gradients[i].sizes());
-      check<ErrorKind::Runtime>(is_complex(gradients[i].dtype()) == is_complex(output.dtype()), op,
-                                ": expected a gradient of dtype ", output.dtype(), " for output ",
-                                i, ", got ", gradients[i].dtype());
-      check<ErrorKind::Runtime>(gradients[i].device() == output.device(), op,
-                                ": expected a gradient on device ", output.device(), " for output ",
+      check<ErrorKind::Runtime>(gradients[i].sizes() == output.sizes(), OpName(op),
+                                "expected a gradient of shape ", output.sizes(), " for output ", i,
+                                ", got ", gradients[i].sizes());
+      check<ErrorKind::Runtime>(is_complex(gradients[i].dtype()) == is_complex(output.dtype()),
+                                OpName(op), "expected a gradient of dtype ", output.dtype(),
+                                " for output ", i, ", got ", gradients[i].dtype());
+      check<ErrorKind::Runtime>(gradients[i].device() == output.device(), OpName(op),
+                                "expected a gradient on device ", output.device(), " for output ",
                                 i, ", got ", gradients[i].device());
       roots.push_back(gradients[i]);
       continue;
     }
-    check<ErrorKind::Runtime>(
-        output.numel() == 1, op,
-        ": grad can be implicitly created only for scalar outputs, got shape ", output.sizes());
-    check<ErrorKind::Runtime>(!is_complex(output.dtype()), op,
-                              ": grad can be implicitly created only for real scalar outputs, got ",
+    check<ErrorKind::Runtime>(output.numel() == 1, OpName(op),
+                              "grad can be implicitly created only for scalar outputs, got shape ",
+                              output.sizes());
+    check<ErrorKind::Runtime>(!is_complex(output.dtype()), OpName(op),
+                              "grad can be implicitly created only for real scalar outputs, got ",
                               output.dtype());
     roots.push_back(ones_like(output));
   }
@@ -288,10 +288,10 @@ std::vector<Edge> root_edges(const char* op, TensorList outputs) {
   std::vector<Edge> edges;
   edges.reserve(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    check<ErrorKind::Type>(outputs[i].defined(), op, ": expected a tensor for output ", i,
+    check<ErrorKind::Type>(outputs[i].defined(), OpName(op), "expected a tensor for output ", i,
                            ", got None");
     Edge edge = gradient_edge(outputs[i]);
-    check<ErrorKind::Runtime>(edge.valid(), op, ": element ", i,
+    check<ErrorKind::Runtime>(edge.valid(), OpName(op), "element ", i,
                               " of tensors does not require grad and does not have a grad_fn");
     edges.push_back(std::move(edge));
   }
@@ -302,11 +302,11 @@ std::vector<Edge> input_edges(const char* op, TensorList inputs) {
   std::vector<Edge> edges;
   edges.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    check<ErrorKind::Type>(inputs[i].defined(), op, ": expected a tensor for input ", i,
+    check<ErrorKind::Type>(inputs[i].defined(), OpName(op), "expected a tensor for input ", i,
                            ", got None");
     Edge edge = gradient_edge(inputs[i]);
-    check<ErrorKind::Runtime>(
-        edge.valid(), op, ": one of the differentiated tensors does not require grad: input ", i);
+    check<ErrorKind::Runtime>(edge.valid(), OpName(op),
+                              "one of the differentiated tensors does not require grad: input ", i);
     edges.push_back(std::move(edge));
   }
   return edges;
@@ -319,10 +319,10 @@ Tensor fit_gradient(const InputMetadata& expected, Tensor grad, bool broadcasts,
   if (fits(expected, grad)) return grad;
   const IntList sizes = expected.sizes;
   check<ErrorKind::Runtime>(
-      sizes == grad.sizes() || (broadcasts && is_expandable_to(sizes, grad.sizes())), where,
-      ": expected a gradient of shape ", sizes, ", got ", grad.sizes());
-  check<ErrorKind::Runtime>(grad.device() == expected.device || grad.dim() == 0, where,
-                            ": expected a gradient on device ", expected.device, ", got one on ",
+      sizes == grad.sizes() || (broadcasts && is_expandable_to(sizes, grad.sizes())), OpName(where),
+      "expected a gradient of shape ", sizes, ", got ", grad.sizes());
+  check<ErrorKind::Runtime>(grad.device() == expected.device || grad.dim() == 0, OpName(where),
+                            "expected a gradient on device ", expected.device, ", got one on ",
                             grad.device());
   return reduce_to(grad, sizes, expected.dtype);
 }
@@ -372,7 +372,7 @@ void backward(TensorList tensors, TensorList gradients, bool retain_graph, bool 
 
 std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs,
                          bool retain_graph, bool create_graph, bool allow_unused) {
-  check<ErrorKind::Value>(!inputs.empty(), "grad: expected at least one input, got none");
+  check<ErrorKind::Value>(!inputs.empty(), OpName("grad"), "expected at least one input, got none");
   const std::vector<Edge> roots = root_edges("grad", outputs);
   const std::vector<Edge> captures = input_edges("grad", inputs);
   const WalkOptions options{
@@ -380,8 +380,8 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
   std::vector<Tensor> results =
       run_backward(roots, root_gradients("grad", outputs, grad_outputs), captures, options);
   for (size_t i = 0; i < results.size(); ++i) {
-    check<ErrorKind::Runtime>(results[i].defined() || allow_unused,
-                              "grad: one of the differentiated tensors appears to not have "
+    check<ErrorKind::Runtime>(results[i].defined() || allow_unused, OpName("grad"),
+                              "one of the differentiated tensors appears to not have "
                               "been used in the graph: input ",
                               i, "; set allow_unused=True if this is the desired behavior");
   }
@@ -405,8 +405,8 @@ bool will_run(const Node* node, uint64_t sequence_nr) {
 }
 
 void queue_callback(std::function<void()> callback) {
-  check<ErrorKind::Runtime>(current_task != nullptr,
-                            "queue_callback: expected to be called during a backward pass");
+  check<ErrorKind::Runtime>(current_task != nullptr, OpName("queue_callback"),
+                            "expected to be called during a backward pass");
   current_task->callbacks.push_back(std::move(callback));
 }
 

@@ -33,8 +33,8 @@ void require_stack() {
   thread_local const uintptr_t end = end_of_stack();
   const char here = 0;
   const auto at = reinterpret_cast<uintptr_t>(&here);
-  check<ErrorKind::Runtime>(end == 0 || at - end > kReserve,
-                            "backward: expected room for one more backward pass inside those that "
+  check<ErrorKind::Runtime>(end == 0 || at - end > kReserve, OpName("backward"),
+                            "expected room for one more backward pass inside those that "
                             "run on this thread, got less than 1 MiB of stack: a hook, or the "
                             "backward of a function, goes backward again and again");
 }

@@ -67,7 +67,7 @@ bool Node::remove_hook(HookId id) {
 }
 
 Grads UndifferentiableNode::apply(Grads&&) {
-  fail<ErrorKind::NotImplemented>(op_, ": derivative is not implemented");
+  fail<ErrorKind::NotImplemented>(OpName(op_), "derivative is not implemented");
 }
 
 }  // namespace treadle::autograd

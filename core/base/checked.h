@@ -1,7 +1,7 @@
 // Checked: a size, stride or count whose arithmetic detects overflow.
 //
 //   const Checked end = Checked(offset) + Checked(size - 1) * stride;
-//   check<ErrorKind::Runtime>(end.fits(), op, ": expected ...");
+//   check<ErrorKind::Runtime>(end.fits(), OpName(op), "expected ...");
 //   use(end.value());
 //
 // SPDX-License-Identifier: Apache-2.0

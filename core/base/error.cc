@@ -1,9 +1,10 @@
-// Formats the parts of error messages.
+// Formats the parts of error messages, and joins the text of an error.
 //
 // SPDX-License-Identifier: Apache-2.0
 
 #include "core/base/error.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -48,23 +49,39 @@ std::string LateText::text() const {
 namespace treadle {
 namespace {
 
-std::string shortened(std::string message) {
-  // A shape of a thousand dimensions is not for reading: its middle is left out.
+// A shape of a thousand dimensions is not for reading: the middle is left out of a message that,
+// after the `before` characters of the operator's name, is too long.
+std::string shortened(std::string message, size_t before) {
   constexpr size_t kMax = 1000, kStart = 600, kEnd = 300;
-  if (message.size() > kMax) {
-    // Not inside a multi-byte character.
-    const auto continues = [&](size_t at) { return (message[at] & 0xC0) == 0x80; };
-    size_t start = kStart, end = message.size() - kEnd;
-    while (start > 0 && continues(start)) --start;
-    while (end < message.size() && continues(end)) ++end;
-    message = message.substr(0, start) + " ... " + message.substr(end);
-  }
-  return message;
+  if (before + message.size() <= kMax) return message;
+  // Not inside a multi-byte character.
+  const auto continues = [&](size_t at) { return (message[at] & 0xC0) == 0x80; };
+  size_t start = kStart - std::min(before, kStart), end = message.size() - kEnd;
+  while (start > 0 && continues(start)) --start;
+  while (end < message.size() && continues(end)) ++end;
+  return message.substr(0, start) + " ... " + message.substr(end);
 }
+
+constexpr std::string_view kSeparator = ": ";
+
+size_t length_of(OpName op) { return op.text().empty() ? 0 : op.text().size() + kSeparator.size(); }
 
 }  // namespace
 
-Error::Error(ErrorKind kind, const detail::LateText& message)
-    : Error(kind, shortened(message.text())) {}
+Error::Error(ErrorKind kind, OpName op, std::string message)
+    : kind_(kind), message_(std::move(message)) {
+  set_op(op);
+}
+
+Error::Error(ErrorKind kind, OpName op, const detail::LateText& message)
+    : Error(kind, op, shortened(message.text(), length_of(op))) {}
+
+void Error::set_op(OpName op) {
+  op_ = op.text();
+  text_.clear();
+  text_.reserve(length_of(op) + message_.size());
+  if (!op_.empty()) text_.append(op_).append(kSeparator);
+  text_.append(message_);
+}
 
 }  // namespace treadle

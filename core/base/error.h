@@ -1,20 +1,21 @@
 // Errors: every failure is a C++ exception that carries the Python exception it becomes.
 //
-//   check<ErrorKind::Value>(stride > 0, "conv2d: expected stride > 0, got stride = ", stride);
-//   fail<ErrorKind::Index>("select: expected index in [-3, 3), got index = ", index);
+//   check<ErrorKind::Value>(stride > 0, OpName(op), "expected stride > 0, got stride = ", stride);
+//   fail<ErrorKind::Index>(OpName("select"), "expected index in [-3, 3), got index = ", index);
 //
 // The rule for messages: the operator, the expectation, the actual value; at most six lines; no
-// internal names. The parts are formatted only when the check fails. `ErrorKind::Internal` marks a
-// broken invariant of Treadle itself.
+// internal names. An error carries the operator's name apart from the message, and what() joins
+// them: "select: expected index in [-3, 3), got index = 5". The parts are formatted only when the
+// check fails. `ErrorKind::Internal` marks a broken invariant of Treadle itself.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <complex>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -111,14 +112,36 @@ class LateText {
 
 }  // namespace detail
 
-class Error : public std::runtime_error {
+// The first part of a message that is about an operator, or about another function: its name.
+class OpName {
  public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
-  Error(ErrorKind kind, const detail::LateText& message);  // without its middle if it is too long
+  explicit constexpr OpName(std::string_view name) : name_(name) {}
+  constexpr std::string_view text() const { return name_; }
+
+ private:
+  std::string_view name_;
+};
+
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, std::string message) : Error(kind, OpName({}), std::move(message)) {}
+  Error(ErrorKind kind, OpName op, std::string message);
+  // A message that is too long is kept without its middle.
+  Error(ErrorKind kind, OpName op, const detail::LateText& message);
+
   ErrorKind kind() const noexcept { return kind_; }
+  // The operator that the message is about; empty where the message is about none.
+  const std::string& op() const noexcept { return op_; }
+  const std::string& message() const noexcept { return message_; }
+  // "op: message"; the message alone where there is no operator.
+  const char* what() const noexcept override { return text_.c_str(); }
+
+  // Makes the message one about another operator: of an error that passes through a composite.
+  void set_op(OpName op);
 
  private:
   ErrorKind kind_;
+  std::string op_, message_, text_;
 };
 
 // Concatenates the texts of its arguments.
@@ -130,9 +153,13 @@ std::string str(const Parts&... parts) {
 }
 
 template <ErrorKind kind, class... Parts>
-[[gnu::cold, gnu::noinline]] Error make_error(const Parts&... parts) {
+[[gnu::cold, gnu::noinline]] Error make_error(OpName op, const Parts&... parts) {
   const auto write = [&](std::string& out) { (detail::append(out, parts), ...); };
-  return Error(kind, detail::LateText(write));
+  return Error(kind, op, detail::LateText(write));
+}
+template <ErrorKind kind, class... Parts>
+[[gnu::cold, gnu::noinline]] Error make_error(const Parts&... parts) {
+  return make_error<kind>(OpName({}), parts...);
 }
 
 // The caller throws it itself, because a frame between would be one more to unwind.

@@ -65,8 +65,8 @@ void require_room_for(int threads) {
   }
   start.count_down();
   for (const pthread_t thread : started) pthread_join(thread, nullptr);
-  check<ErrorKind::Runtime>(refused == 0,
-                            "set_num_threads: expected a number of threads that the system has "
+  check<ErrorKind::Runtime>(refused == 0, OpName("set_num_threads"),
+                            "expected a number of threads that the system has "
                             "room for, got ",
                             threads, "; it refused the one after ", started.size() + 1);
   most.store(threads, std::memory_order_relaxed);
@@ -109,8 +109,9 @@ int num_threads() {
 }
 
 void set_num_threads(int n) {
-  check<ErrorKind::Value>(n >= 1, "set_num_threads: expected at least 1 thread, got ", n);
-  check<ErrorKind::Value>(n <= 4096, "set_num_threads: expected at most 4096 threads, got ", n);
+  check<ErrorKind::Value>(n >= 1, OpName("set_num_threads"), "expected at least 1 thread, got ", n);
+  check<ErrorKind::Value>(n <= 4096, OpName("set_num_threads"),
+                          "expected at most 4096 threads, got ", n);
   require_room_for(n);
   thread_count().store(n, std::memory_order_relaxed);
 }

@@ -22,8 +22,8 @@ Quiescence::Quiescence(const char* op) {
   wanted_.fetch_add(1, std::memory_order_relaxed);
   const bool quiet = threads->begin();
   wanted_.fetch_sub(1, std::memory_order_relaxed);
-  check<ErrorKind::Runtime>(quiet, op,
-                            ": expected the operators of other threads to end within a minute, so "
+  check<ErrorKind::Runtime>(quiet, OpName(op),
+                            "expected the operators of other threads to end within a minute, so "
                             "that a tensor's memory can change; one still runs");
 }
 void Quiescence::give_way_now() {

@@ -72,8 +72,8 @@ T Scalar::checked_to(const char* what) const {
     else
       ok = ok && !overflows_floating<T>(to<double>());
   }
-  check<ErrorKind::Runtime>(ok, what, ": expected a value that fits ", name_of(scalar_type_of<T>),
-                            ", got ", *this);
+  check<ErrorKind::Runtime>(ok, OpName(what), "expected a value that fits ",
+                            name_of(scalar_type_of<T>), ", got ", *this);
   return to<T>();
 }
 

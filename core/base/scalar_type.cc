@@ -157,8 +157,8 @@ ScalarType scalar_type_from_name(std::string_view name) {
 ScalarType default_dtype() { return g_default_dtype.load(std::memory_order_relaxed); }
 
 void set_default_dtype(ScalarType t) {
-  check<ErrorKind::Type>(is_floating(t) && !is_stored(t),
-                         "set_default_dtype: expected a floating dtype, got ", t);
+  check<ErrorKind::Type>(is_floating(t) && !is_stored(t), OpName("set_default_dtype"),
+                         "expected a floating dtype, got ", t);
   g_default_dtype.store(t, std::memory_order_relaxed);
 }
 

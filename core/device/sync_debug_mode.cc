@@ -23,8 +23,8 @@ void report_synchronization(std::string_view device) {
   const SyncDebugMode now = mode.load(std::memory_order_relaxed);
   if (now == SyncDebugMode::Default) [[likely]]
     return;
-  check<ErrorKind::Runtime>(now != SyncDebugMode::Error, device,
-                            ": expected a call that does not wait for the device, got one that "
+  check<ErrorKind::Runtime>(now != SyncDebugMode::Error, OpName(device),
+                            "expected a call that does not wait for the device, got one that "
                             "does");
   if (const auto show = warning.load()) show("called an operation that waits for the device");
 }

@@ -112,7 +112,7 @@ struct Dispatcher::State {
         if (other.covers[t] && entry.covers[t])
           both += str(dtype_separator(both), name_of(static_cast<ScalarType>(t)));
       }
-      check<ErrorKind::Runtime>(both.empty(), op.info().name, ": expected one kernel for ",
+      check<ErrorKind::Runtime>(both.empty(), OpName(op.info().name), "expected one kernel for ",
                                 name_of(device), ", ", name_of(layout), ", ", both,
                                 ", got a second at ", place_text(*entry.place),
                                 "\nthe first is at ", place_text(*other.place));
@@ -232,8 +232,8 @@ void Dispatcher::register_row(Operator& op, DeviceType device, Layout layout,
                               const std::array<void*, kMaxScalarTypes>& kernels,
                               const KernelOrigin& place) {
   check<ErrorKind::Runtime>(
-      op.has_table(), op.info().name,
-      ": expected an operator with kernels of its own, got one made of others; the kernel is at ",
+      op.has_table(), OpName(op.info().name),
+      "expected an operator with kernels of its own, got one made of others; the kernel is at ",
       place_text(place));
   const std::lock_guard lock(state_->mutex);
   RowEntry entry;
@@ -247,24 +247,24 @@ void Dispatcher::register_boxed(std::string_view name, std::string_view schema, 
                                 Layout layout, const std::vector<ScalarType>& dtypes,
                                 BoxedKernel kernel, KernelOrigin place) {
   Operator& op = at(name);
-  check<ErrorKind::Value>(kernel != nullptr, name, ": expected a kernel to register, got none");
-  check<ErrorKind::Runtime>(
-      op.has_table() && !op.info().data_free, name,
-      ": expected an operator with kernels of its own, got one made of others");
+  check<ErrorKind::Value>(kernel != nullptr, OpName(name),
+                          "expected a kernel to register, got none");
+  check<ErrorKind::Runtime>(op.has_table() && !op.info().data_free, OpName(name),
+                            "expected an operator with kernels of its own, got one made of others");
   schema::FunctionSchema given;
   try {
     given = schema::parse_schema(schema);
   } catch (const schema::SchemaError& error) {
-    fail<ErrorKind::Value>(name, ": expected the schema of the kernel, got one with an error:\n",
-                           error.what());
+    fail<ErrorKind::Value>(
+        OpName(name), "expected the schema of the kernel, got one with an error:\n", error.what());
   }
   // The library's own namespace may be left out.
   if (given.name.ns == "aten") given.name.ns.clear();
   const std::string text = schema::print(given);
   std::string_view expected = op.info().schema;
   if (expected.starts_with("aten::")) expected.remove_prefix(6);
-  check<ErrorKind::Runtime>(text == expected, name,
-                            ": expected a kernel for the operator's schema\n  ", expected,
+  check<ErrorKind::Runtime>(text == expected, OpName(name),
+                            "expected a kernel for the operator's schema\n  ", expected,
                             "\ngot one, at ", place_text(place), ", for\n  ", text);
   const bool all = dtypes.empty() || place.source == KernelSource::DeviceLayout;
   place.source = all ? KernelSource::DeviceLayout : KernelSource::Exact;
@@ -283,9 +283,9 @@ void Dispatcher::deregister(std::string_view name, DeviceType device, Layout lay
   const std::lock_guard lock(state_->mutex);
   const auto it =
       op.has_table() ? state_->rows.find(RowKey(&op.table(), device, layout)) : state_->rows.end();
-  check<ErrorKind::Runtime>(it != state_->rows.end() && !it->second.entries.empty(), name,
-                            ": expected a registration for ", name_of(device), ", ",
-                            name_of(layout), " to take back, got none");
+  check<ErrorKind::Runtime>(it != state_->rows.end() && !it->second.entries.empty(), OpName(name),
+                            "expected a registration for ", name_of(device), ", ", name_of(layout),
+                            " to take back, got none");
   it->second.entries.clear();
   state_->publish(op.table(), device, layout, it->second);
 }

@@ -187,17 +187,18 @@ DynamicOperator& DynamicOperator::define(std::string_view text, KernelOrigin pla
   try {
     data->schema = schema::parse_schema(text);
   } catch (const schema::SchemaError& error) {
-    fail<ErrorKind::Runtime>("define: expected the schema of an operator, got one with an error:\n",
+    fail<ErrorKind::Runtime>(OpName("define"),
+                             "expected the schema of an operator, got one with an error:\n",
                              error.what());
   }
   const schema::FunctionSchema& s = data->schema;
   data->text = schema::print(s);
-  check<ErrorKind::Runtime>(!s.name.ns.empty(),
-                            "define: expected a schema that names a namespace, as my_ns::",
-                            s.name.base, ", got\n  ", data->text);
+  check<ErrorKind::Runtime>(!s.name.ns.empty(), OpName("define"),
+                            "expected a schema that names a namespace, as my_ns::", s.name.base,
+                            ", got\n  ", data->text);
   const auto check_type = [&](const Type& type, std::string_view what) {
-    check<ErrorKind::Runtime>(is_carried(type),
-                              "define: expected types that a call at run time can ", "carry, got ",
+    check<ErrorKind::Runtime>(is_carried(type), OpName("define"),
+                              "expected types that a call at run time can ", "carry, got ",
                               schema::print(type), " for ", what, " of\n  ", data->text);
   };
   for (const schema::Argument& a : s.arguments) check_type(a.type, "argument '" + a.name + "'");
@@ -223,8 +224,9 @@ DynamicOperator& DynamicOperator::define(std::string_view text, KernelOrigin pla
                 .data_free = false};
   std::unique_ptr<DynamicOperator> made(new DynamicOperator(std::move(data)));
   if (const Operator* other = Dispatcher::instance().find(made->info().name)) {
-    fail<ErrorKind::Runtime>("define: expected a new name of an operator, got ", made->info().name,
-                             " at ", at_text(made->place_), "\nit is defined already at ",
+    fail<ErrorKind::Runtime>(OpName("define"), "expected a new name of an operator, got ",
+                             made->info().name, " at ", at_text(made->place_),
+                             "\nit is defined already at ",
                              at_text(other->info().file, other->info().line()));
   }
   const KernelOrigin derived{KernelSource::Generated, made->place_.file, made->place_.line, ""};
@@ -252,16 +254,16 @@ DynamicOperator* DynamicOperator::of(Operator& op) {
 // ---- kernels ------------------------------------------------------------------------------------
 
 const DynamicKernel* DynamicOperator::keep(DynamicKernel kernel) {
-  check<ErrorKind::Value>(kernel.function != nullptr, info().name,
-                          ": expected a kernel to register, got none");
+  check<ErrorKind::Value>(kernel.function != nullptr, OpName(info().name),
+                          "expected a kernel to register, got none");
   return &data_->kernels.emplace_back(kernel);
 }
 
 void DynamicOperator::set_kernel(DeviceType device, DynamicKernel kernel, KernelOrigin place) {
   const size_t d = static_cast<size_t>(device);
   const std::lock_guard lock(data_->mutex);
-  check<ErrorKind::Runtime>(!device_kernels_[d].load(), info().name,
-                            ": expected one kernel for the device ", name_of(device),
+  check<ErrorKind::Runtime>(!device_kernels_[d].load(), OpName(info().name),
+                            "expected one kernel for the device ", name_of(device),
                             ", got a second at ", at_text(place), "\nthe first is at ",
                             at_text(data_->device_places[d]));
   const DynamicKernel* kept = keep(kernel);
@@ -281,9 +283,9 @@ void DynamicOperator::clear_kernel(DeviceType device) {
 
 void DynamicOperator::set_default_kernel(DynamicKernel kernel, bool composite, KernelOrigin place) {
   const std::lock_guard lock(data_->mutex);
-  check<ErrorKind::Runtime>(!default_kernel_.load(), info().name,
-                            ": expected one kernel for all devices, got a second at ",
-                            at_text(place), "\nthe first is at ", at_text(data_->default_place));
+  check<ErrorKind::Runtime>(!default_kernel_.load(), OpName(info().name),
+                            "expected one kernel for all devices, got a second at ", at_text(place),
+                            "\nthe first is at ", at_text(data_->default_place));
   data_->default_place = data_->kept(place);
   composite_.store(composite);
   default_kernel_.store(keep(kernel), std::memory_order_release);
@@ -294,9 +296,9 @@ void DynamicOperator::clear_default_kernel() { default_kernel_.store(nullptr); }
 void DynamicOperator::set_layer_kernel(Layer layer, DynamicKernel kernel, KernelOrigin place) {
   const std::lock_guard lock(data_->mutex);
   auto& slot = layer_kernels_[static_cast<size_t>(layer)];
-  check<ErrorKind::Runtime>(!slot.load(), info().name, ": expected one function for the layer ",
-                            name_of(layer), ", got a second at ", at_text(place),
-                            "\nthe first is at ",
+  check<ErrorKind::Runtime>(!slot.load(), OpName(info().name),
+                            "expected one function for the layer ", name_of(layer),
+                            ", got a second at ", at_text(place), "\nthe first is at ",
                             at_text(data_->layer_places[static_cast<size_t>(layer)]));
   data_->layer_places[static_cast<size_t>(layer)] = place = data_->kept(place);
   slot.store(keep(kernel), std::memory_order_release);
@@ -343,32 +345,32 @@ std::vector<Tensor> DynamicOperator::written_tensors(const Stack& stack) const {
 
 void DynamicOperator::check_arguments(const Stack& stack) const {
   const size_t n = schema_.arguments.size();
-  check<ErrorKind::Runtime>(stack.size() == n, info().base_name, ": expected ", n,
+  check<ErrorKind::Runtime>(stack.size() == n, OpName(info().base_name), "expected ", n,
                             " arguments, got ", stack.size(), " for\n  ", info().schema);
   for (size_t i = 0; i < n; ++i) {
     const schema::Argument& a = schema_.arguments[i];
-    check<ErrorKind::Runtime>(fits_type(stack[i], a.type), info().base_name, ": expected ", a.name,
-                              " to be ", schema::print(a.type), ", got ", value_text(stack[i]));
+    check<ErrorKind::Runtime>(fits_type(stack[i], a.type), OpName(info().base_name), "expected ",
+                              a.name, " to be ", schema::print(a.type), ", got ",
+                              value_text(stack[i]));
   }
 }
 
 void DynamicOperator::check_results(const Stack& stack, const std::vector<Tensor>& written) const {
   const size_t n = schema_.returns.size();
-  check<ErrorKind::Runtime>(stack.size() == n, info().base_name, ": expected the kernel to return ",
-                            n, n == 1 ? " result" : " results", ", got ", stack.size(), "\n  ",
-                            info().schema);
+  check<ErrorKind::Runtime>(stack.size() == n, OpName(info().base_name),
+                            "expected the kernel to return ", n, n == 1 ? " result" : " results",
+                            ", got ", stack.size(), "\n  ", info().schema);
   for (size_t i = 0; i < n; ++i) {
     const Type& type = schema_.returns[i].type;
-    check<ErrorKind::Runtime>(fits_type(stack[i], type), info().base_name,
-                              ": expected the kernel to return ", schema::print(type),
-                              " as result ", i, ", got ", value_text(stack[i]), "\n  ",
-                              info().schema);
+    check<ErrorKind::Runtime>(fits_type(stack[i], type), OpName(info().base_name),
+                              "expected the kernel to return ", schema::print(type), " as result ",
+                              i, ", got ", value_text(stack[i]), "\n  ", info().schema);
     if (!type.writes() || !stack[i].is<Tensor>()) continue;
     const bool known = std::any_of(written.begin(), written.end(), [&](const Tensor& t) {
       return t.is_same(stack[i].as<Tensor>());
     });
-    check<ErrorKind::Runtime>(known, info().base_name,
-                              ": expected the kernel to return the tensor it was given to write, "
+    check<ErrorKind::Runtime>(known, OpName(info().base_name),
+                              "expected the kernel to return the tensor it was given to write, "
                               "got another one\n  ",
                               info().schema);
   }
@@ -378,8 +380,8 @@ void DynamicOperator::run_device_kernel(const Operator& op, Stack& stack) {
   const auto& self = static_cast<const DynamicOperator&>(op);
   const size_t d = static_cast<size_t>(self.device_of(stack).type);
   const DynamicKernel* kernel = self.device_kernels_[d].load(std::memory_order_acquire);
-  check<ErrorKind::Runtime>(kernel != nullptr, self.info().base_name,
-                            ": expected a kernel that stays registered while it is called");
+  check<ErrorKind::Runtime>(kernel != nullptr, OpName(self.info().base_name),
+                            "expected a kernel that stays registered while it is called");
   kernel->function(kernel->context, op, stack);
 }
 
@@ -417,7 +419,7 @@ void DynamicOperator::fail_without_kernel(Device device) const {
     known += str(known.empty() ? "" : ", ", name_of(static_cast<DeviceType>(d)));
   }
   fail<ErrorKind::NotImplemented>(
-      info().base_name, ": expected a kernel for the device ", name_of(device.type),
+      OpName(info().base_name), "expected a kernel for the device ", name_of(device.type),
       ", got none\nkernels exist for: ", known.empty() ? "no device" : known);
 }
 

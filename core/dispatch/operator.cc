@@ -68,8 +68,8 @@ void Operator::set_layer(Layer layer, void* function, BoxedKernel boxed, KernelO
     const KernelOrigin& there = layer_places_[i];
     if (there.source < place.source) return;
     check<ErrorKind::Runtime>(place.source < there.source || place.source == KernelSource::Fallback,
-                              info().name, ": expected one function for the layer ", name_of(layer),
-                              ", got a second at ", place.file, ":", place.line,
+                              OpName(info().name), "expected one function for the layer ",
+                              name_of(layer), ", got a second at ", place.file, ":", place.line,
                               "; the first is at ", there.file, ":", there.line);
   }
   // A call reads the function and, where that is null, the boxed kernel, without a lock. It finds
@@ -142,8 +142,8 @@ std::string to_string(const KernelCells& cells) {
 }  // namespace
 
 void no_kernel(const Operator& op, Device device, Layout layout, ScalarType dtype) {
-  fail<ErrorKind::NotImplemented>(op.info().base_name,
-                                  ": expected a device, layout and dtype that has a kernel, got ",
+  fail<ErrorKind::NotImplemented>(OpName(op.info().base_name),
+                                  "expected a device, layout and dtype that has a kernel, got ",
                                   name_of(device.type), ", ", name_of(layout), ", ", name_of(dtype),
                                   "\nkernels exist for: ", KernelCells{op});
 }

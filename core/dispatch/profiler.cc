@@ -243,7 +243,8 @@ void record_this_thread(Recording& recording) {
 void start(Options options) {
   add_layer();
   const std::lock_guard lock(g_mutex);
-  check<ErrorKind::Runtime>(!g_recording, "profiler: expected to start when nothing is recorded, ",
+  check<ErrorKind::Runtime>(!g_recording, OpName("profiler"),
+                            "expected to start when nothing is recorded, ",
                             "got a recording that runs");
   g_recording = std::make_unique<Recording>(Recording{options, ++g_number, {}});
   record_this_thread(*g_recording);
@@ -253,8 +254,8 @@ std::vector<Event> stop() {
   std::unique_ptr<Recording> recording;
   {
     const std::lock_guard lock(g_mutex);
-    check<ErrorKind::Runtime>(g_recording != nullptr,
-                              "profiler: expected to stop a recording, got none that runs");
+    check<ErrorKind::Runtime>(g_recording != nullptr, OpName("profiler"),
+                              "expected to stop a recording, got none that runs");
     recording = std::move(g_recording);
   }
   std::vector<Event> all;

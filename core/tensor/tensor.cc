@@ -284,8 +284,8 @@ DimVector contiguous_strides(IntList sizes) {
 
 int64_t wrap_dim(std::string_view op, int64_t dim, int64_t rank) {
   const int64_t limit = rank > 0 ? rank : 1;
-  check<ErrorKind::Index>(dim >= -limit && dim < limit, op,
-                          ": Dimension out of range (expected to be in range of [", -limit, ", ",
+  check<ErrorKind::Index>(dim >= -limit && dim < limit, OpName(op),
+                          "Dimension out of range (expected to be in range of [", -limit, ", ",
                           limit - 1, "], but got ", dim, ")");
   return dim < 0 ? dim + limit : dim;
 }
@@ -304,7 +304,7 @@ DimVector wrap_dims(std::string_view op, OptionalIntList dims, int64_t rank, boo
   for (const int64_t dim : *dims) {
     const int64_t d = wrap_dim(op, dim, rank);
     for (int64_t seen : wrapped) {
-      check<ErrorKind::Runtime>(seen != d, op, ": dim ", d,
+      check<ErrorKind::Runtime>(seen != d, OpName(op), "dim ", d,
                                 " appears multiple times in the list of dims ", *dims);
     }
     wrapped.push_back(d);

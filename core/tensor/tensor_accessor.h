@@ -36,13 +36,13 @@ class TensorAccessor {
 // It borrows the tensor's sizes and strides, so the tensor must outlive the accessor.
 template <class T, int N>
 TensorAccessor<T, N> accessor(std::string_view op, const Tensor& t) {
-  check<ErrorKind::Type>(t.dtype() == scalar_type_of<std::remove_const_t<T>>, op,
-                         ": expected a tensor of dtype ", scalar_type_of<std::remove_const_t<T>>,
+  check<ErrorKind::Type>(t.dtype() == scalar_type_of<std::remove_const_t<T>>, OpName(op),
+                         "expected a tensor of dtype ", scalar_type_of<std::remove_const_t<T>>,
                          ", got ", t.dtype());
-  check<ErrorKind::Value>(t.dim() == N, op, ": expected a tensor with ", N, " dimensions, got ",
-                          t.dim());
-  check<ErrorKind::Runtime>(!t.is_meta(), op,
-                            ": expected a tensor with data, got one on the meta device");
+  check<ErrorKind::Value>(t.dim() == N, OpName(op), "expected a tensor with ", N,
+                          " dimensions, got ", t.dim());
+  check<ErrorKind::Runtime>(!t.is_meta(), OpName(op),
+                            "expected a tensor with data, got one on the meta device");
   return {t.data_as<std::remove_const_t<T>>(), t.sizes().data(), t.strides().data()};
 }
 

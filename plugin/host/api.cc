@@ -232,17 +232,16 @@ treadle_status call(const treadle_operator* op, const treadle_value* arguments, 
   return guarded([&] {
     const Operator& o = operator_of(op);
     const schema::FunctionSchema& schema = schema_of(o);
-    check<ErrorKind::Type>(count <= schema.arguments.size(), o.info().base_name,
-                           ": expected at most ", schema.arguments.size(), " arguments, got ",
-                           count);
+    check<ErrorKind::Type>(count <= schema.arguments.size(), OpName(o.info().base_name),
+                           "expected at most ", schema.arguments.size(), " arguments, got ", count);
     Stack stack;
     for (size_t i = 0; i < schema.arguments.size(); ++i) {
       const schema::Argument& a = schema.arguments[i];
       stack.push_back(i < count ? from_c(arguments[i], a.type, a.name) : default_of(a));
     }
     o.call_boxed(stack);
-    check<ErrorKind::Value>(stack.size() <= capacity, o.info().base_name, ": expected room for ",
-                            stack.size(), " results, got ", capacity);
+    check<ErrorKind::Value>(stack.size() <= capacity, OpName(o.info().base_name),
+                            "expected room for ", stack.size(), " results, got ", capacity);
     for (size_t i = 0; i < stack.size(); ++i) results[i] = given_away(stack[i]);
     *result_count = stack.size();
   });

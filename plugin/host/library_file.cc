@@ -44,7 +44,7 @@ void require_whole_library(const std::string& path) {
       if (s.p_type == PT_LOAD) needed = std::max(needed, end_of(s.p_offset, s.p_filesz));
     }
   }
-  check<ErrorKind::Runtime>(needed <= length, path, ": expected a whole shared library, of ",
+  check<ErrorKind::Runtime>(needed <= length, OpName(path), "expected a whole shared library, of ",
                             needed, " bytes or more, got one that ends after ", length);
 }
 

@@ -35,12 +35,12 @@ std::string text_of(const char* text) { return text && *text ? text : "unknown";
 const treadle_plugin& entry_of(void* library, const std::string& path) {
   using Entry = const treadle_plugin* (*)(void);
   const auto entry = reinterpret_cast<Entry>(dlsym(library, "treadle_plugin_entry"));
-  check<ErrorKind::Runtime>(entry != nullptr, path,
-                            ": expected a plug-in, with a function treadle_plugin_entry, got a "
+  check<ErrorKind::Runtime>(entry != nullptr, OpName(path),
+                            "expected a plug-in, with a function treadle_plugin_entry, got a "
                             "library without one");
   const treadle_plugin* plugin = entry();
-  check<ErrorKind::Runtime>(plugin != nullptr, path,
-                            ": expected treadle_plugin_entry to describe a plug-in, got null");
+  check<ErrorKind::Runtime>(plugin != nullptr, OpName(path),
+                            "expected treadle_plugin_entry to describe a plug-in, got null");
   return *plugin;
 }
 
@@ -85,7 +85,7 @@ LoadedPlugin load_plugin(const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const std::string why = text_of(dlerror()), named = path + ": ";
-    fail<ErrorKind::Runtime>(path, ": expected a shared library that can be loaded, got: ",
+    fail<ErrorKind::Runtime>(OpName(path), "expected a shared library that can be loaded, got: ",
                              why.starts_with(named) ? why.substr(named.size()) : why);
   }
   if (const auto it = l.plugins.find(library); it != l.plugins.end()) return it->second;

@@ -86,8 +86,8 @@ class PluginBackend final : public Backend {
     if (!b_.device_count) return 1;
     int32_t count = 0;
     check_status(b_.device_count(b_.context, &count));
-    check<ErrorKind::Runtime>(count >= 0 && count <= 127, facts().name,
-                              ": expected at most 127 devices, got ", count);
+    check<ErrorKind::Runtime>(count >= 0 && count <= 127, OpName(facts().name),
+                              "expected at most 127 devices, got ", count);
     return count;
   }
   void set_device(int index) override {

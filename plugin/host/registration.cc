@@ -80,8 +80,8 @@ const Kernel& kernel_at(size_t place, const Operator& op, DeviceType device) {
 class Depth {
  public:
   explicit Depth(const Operator& op) {
-    check<ErrorKind::Runtime>(++depth_ <= kMax, op.info().base_name,
-                              ": expected kernels that call each other at most ", kMax,
+    check<ErrorKind::Runtime>(++depth_ <= kMax, OpName(op.info().base_name),
+                              "expected kernels that call each other at most ", kMax,
                               " deep, got more; does the kernel call its own operator?");
   }
   ~Depth() { --depth_; }
@@ -127,12 +127,13 @@ bool call_kernel(const Operator& op, const Kernel& kernel, Stack& stack, Check&&
 // A result that a kernel of a device made must be a new tensor of that device.
 void check_result(const Operator& op, const Value& result, Device device, const Stack& arguments) {
   const Tensor t = result.is<Tensor>() ? result.as<Tensor>() : Tensor();
-  check<ErrorKind::Runtime>(t.defined() && t.device() == device, op.info().base_name,
-                            ": expected its kernel to return a tensor on ", device, ", got ",
+  check<ErrorKind::Runtime>(t.defined() && t.device() == device, OpName(op.info().base_name),
+                            "expected its kernel to return a tensor on ", device, ", got ",
                             t.defined() ? str("one on ", t.device()) : std::string("none"));
   for (const Value& a : arguments)
-    check<ErrorKind::Runtime>(!a.is<Tensor>() || !a.as<Tensor>().is_same(t), op.info().base_name,
-                              ": expected its kernel to return a new tensor, got an argument");
+    check<ErrorKind::Runtime>(!a.is<Tensor>() || !a.as<Tensor>().is_same(t),
+                              OpName(op.info().base_name),
+                              "expected its kernel to return a new tensor, got an argument");
 }
 
 template <size_t place>
@@ -178,8 +179,8 @@ bool makes_results(const Operator& op) { return op.info().kind == OperatorKind::
 void run_defined(void* context, const Operator& op, Stack& stack) {
   check<ErrorKind::NotImplemented>(
       call_kernel(op, *static_cast<const Kernel*>(context), stack, &check_status),
-      op.info().base_name,
-      ": expected the operator's own function to compute the call, got one that declines");
+      OpName(op.info().base_name),
+      "expected the operator's own function to compute the call, got one that declines");
 }
 
 // ---- devices of other plug-ins ----
@@ -269,7 +270,8 @@ void when_device(const std::string& name, treadle_status (*found)(void*, treadle
 void register_kernel(const char* schema, DeviceType device, const treadle_dtype* dtypes,
                      size_t dtype_count, treadle_kernel function, void* context) {
   check<ErrorKind::Value>(schema != nullptr, "expected the schema of a kernel, got none");
-  check<ErrorKind::Value>(function != nullptr, schema, ": expected a kernel to register, got none");
+  check<ErrorKind::Value>(function != nullptr, OpName(schema),
+                          "expected a kernel to register, got none");
   schema::FunctionSchema parsed;
   try {
     parsed = schema::parse_schema(std::string_view(schema));

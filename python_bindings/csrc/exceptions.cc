@@ -4,7 +4,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cxxabi.h>
 
-#include <cctype>
 #include <new>
 #include <string_view>
 
@@ -76,27 +75,17 @@ PyObject* type_for(ErrorKind kind) {
   return PyExc_RuntimeError;
 }
 
-// Whether a message begins with a name: "add: expected ...", "linalg.inv: expected ..." or "add():
-// expected ...".
-bool names_operator(std::string_view message) {
-  size_t end = 0;
-  while (end < message.size() && (std::isalnum(static_cast<unsigned char>(message[end])) ||
-                                  message[end] == '_' || message[end] == '.'))
-    ++end;
-  const std::string_view rest = message.substr(end);
-  return end > 0 && (rest.starts_with(": ") || rest.starts_with("(): "));
-}
-
+// `op`: the function that was called, where the message does not say which; else null.
 void set_message(PyObject* type, const char* op, const char* message) {
   std::string text = in_words_of_the_program(message);
-  if (op != nullptr && !names_operator(message)) text = std::string(op) + ": " + text;
+  if (op != nullptr) text = std::string(op) + ": " + text;
   PyErr_SetString(type, text.c_str());
 }
 
 }  // namespace
 
 void set_python_exception(const Error& error, const char* op) noexcept {
-  set_message(type_for(error.kind()), op, error.what());
+  set_message(type_for(error.kind()), error.op().empty() ? op : nullptr, error.what());
 }
 
 void set_python_exception(const char* op) noexcept {

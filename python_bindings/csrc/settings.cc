@@ -32,8 +32,8 @@ Operand operand(const py::handle& o) {
     const Tensor& t = unwrap(o.ptr());
     return {t.dtype(), t.impl()->is_wrapped_number() ? 0 : t.dim() == 0 ? 1 : 2};
   }
-  check<ErrorKind::Type>(is_number(o.ptr()), "result_type: expected tensors or numbers, got ",
-                         type_text(o.ptr()));
+  check<ErrorKind::Type>(is_number(o.ptr()), OpName("result_type"),
+                         "expected tensors or numbers, got ", type_text(o.ptr()));
   return {to_scalar("result_type", o.ptr()).type(), 0};
 }
 
@@ -53,9 +53,8 @@ ScalarType result_type(const py::handle& a, const py::handle& b) {
 
 // Sets the thread's default device, None for the CPU; returns the previous one.
 py::object exchange_default_device(const py::object& device) {
-  check<ErrorKind::Type>(device.is_none() || is_device(device.ptr()),
-                         "set_default_device: expected a device or None, got ",
-                         type_text(device.ptr()));
+  check<ErrorKind::Type>(device.is_none() || is_device(device.ptr()), OpName("set_default_device"),
+                         "expected a device or None, got ", type_text(device.ptr()));
   std::optional<Device> wanted;
   if (!device.is_none()) wanted = to_device(device.ptr());
   const std::optional<Device> before = std::exchange(default_device(), wanted);
@@ -85,7 +84,7 @@ std::atomic<bool>& math_switch(const std::string& name) {
   if (name == "convolution_deterministic") return all.convolution_deterministic;
   if (name == "recurrent_library") return all.recurrent_library;
   if (name == "fills_new_memory") return all.fills_new_memory;
-  fail<ErrorKind::Value>("_math_switch: expected the name of a switch, got '", name, "'");
+  fail<ErrorKind::Value>(OpName("_math_switch"), "expected the name of a switch, got '", name, "'");
 }
 
 // Callable from any thread, with or without the interpreter lock.
@@ -136,7 +135,8 @@ void init_settings(PyObject* module) {
   m.def(
       "_set_convolution_candidates",
       [](int64_t most) {
-        check<ErrorKind::Value>(most >= 0, "benchmark_limit: expected at least 0, got ", most);
+        check<ErrorKind::Value>(most >= 0, OpName("benchmark_limit"), "expected at least 0, got ",
+                                most);
         math_switches().convolution_candidates = most;
       },
       py::arg("most"), "Sets how many ways of a convolution are timed at most; 0: all.");

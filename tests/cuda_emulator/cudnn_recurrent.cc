@@ -186,8 +186,8 @@ size_t reserve_doubles(const Layers& l, const Sequences& s) {
   return 1 + static_cast<size_t>(s.rows() * s.width) + elements;
 }
 void require(const double* reserve, Holds what) {
-  check<ErrorKind::Runtime>(
-      *reserve == what, "cuDNN: expected the reserved space of the call before, got ", *reserve);
+  check<ErrorKind::Runtime>(*reserve == what, OpName("cuDNN"),
+                            "expected the reserved space of the call before, got ", *reserve);
 }
 
 // The modes of a thread that may be anywhere, as a program begins with them.

@@ -102,8 +102,8 @@ void blas_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
   Operand oa, ob;
   check<ErrorKind::Value>(
       a.rows <= INT_MAX && b.cols <= INT_MAX && a.cols <= INT_MAX && ldc <= INT_MAX,
-      "matmul: expected every dimension of a matrix below 2^31, got ", a.rows, " x ", a.cols,
-      " by ", b.rows, " x ", b.cols);
+      OpName("matmul"), "expected every dimension of a matrix below 2^31, got ", a.rows, " x ",
+      a.cols, " by ", b.rows, " x ", b.cols);
   if (!blas_operand(a, oa)) {
     const std::vector<T> copy = packed<T>(a);
     return blas_gemm(MatrixView<T>{copy.data(), a.rows, a.cols, a.cols, 1}, b, c, ldc, alpha, beta);

@@ -95,8 +95,8 @@ F* of(F* s, F* d, F* c, F* z) {
 
 // LAPACK counts work sizes in `int`. A size that does not fit is refused before the query.
 int length(double count) {
-  check<ErrorKind::Runtime>(count <= INT_MAX,
-                            "linalg: expected matrices small enough for 32-bit work sizes, got one "
+  check<ErrorKind::Runtime>(count <= INT_MAX, OpName("linalg"),
+                            "expected matrices small enough for 32-bit work sizes, got one "
                             "that needs a work space of ",
                             count, " values");
   return std::max(1, static_cast<int>(count));

@@ -136,7 +136,7 @@ void* CudaBackend::allocate(int index, size_t nbytes) {
   if (code == cudaErrorMemoryAllocation) {
     calls().get_last_error();
     const Memory m = memory(index);
-    fail<ErrorKind::OutOfMemory>("cuda: expected ", nbytes, " bytes of cuda:", index,
+    fail<ErrorKind::OutOfMemory>(OpName("cuda"), "expected ", nbytes, " bytes of cuda:", index,
                                  ", got none: ", m.free, " of its ", m.total, " bytes are free");
   }
   succeed(code, "allocating memory");
@@ -246,8 +246,8 @@ void CudaBackend::require_stream(int index, uint64_t stream) {
   if (stream == 0) return;
   const std::lock_guard lock(mutex_);
   const auto it = streams_.find(stream);
-  check<ErrorKind::Value>(it != streams_.end() && it->second.device == index,
-                          "cuda: expected a stream of cuda:", index, ", got the number ", stream);
+  check<ErrorKind::Value>(it != streams_.end() && it->second.device == index, OpName("cuda"),
+                          "expected a stream of cuda:", index, ", got the number ", stream);
 }
 
 void CudaBackend::set_stream(int index, uint64_t stream) { require_stream(index, stream); }

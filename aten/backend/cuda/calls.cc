@@ -10,10 +10,10 @@ namespace {
 
 [[gnu::cold]] void raise(cudaError_t code, std::string_view doing) {
   calls().get_last_error();
-  const std::string message = str("cuda: expected ", doing, " to succeed, got ",
-                                  cudaGetErrorName(code), " (", cudaGetErrorString(code), ")");
-  if (code == cudaErrorMemoryAllocation) fail<ErrorKind::OutOfMemory>(message);
-  fail<ErrorKind::Runtime>(message);
+  const std::string message = str("expected ", doing, " to succeed, got ", cudaGetErrorName(code),
+                                  " (", cudaGetErrorString(code), ")");
+  if (code == cudaErrorMemoryAllocation) fail<ErrorKind::OutOfMemory>(OpName("cuda"), message);
+  fail<ErrorKind::Runtime>(OpName("cuda"), message);
 }
 
 }  // namespace

@@ -16,41 +16,43 @@ namespace {
 [[noreturn]] void raise(const FaultRecord& fault) {
   switch (fault.kind) {
     case kZeroDivisor:
-      fail<ErrorKind::Runtime>(fault.who, ": expected a non-zero divisor, got 0");
+      fail<ErrorKind::Runtime>(OpName(fault.who), "expected a non-zero divisor, got 0");
     case kIndexOutOfRange:
-      fail<ErrorKind::Index>(fault.who, ": expected index in [", int64_t{fault.values[0]}, ", ",
-                             int64_t{fault.values[1]}, "), got index = ", int64_t{fault.values[2]});
+      fail<ErrorKind::Index>(OpName(fault.who), "expected index in [", int64_t{fault.values[0]},
+                             ", ", int64_t{fault.values[1]},
+                             "), got index = ", int64_t{fault.values[2]});
     case kTargetOutOfRange:
-      fail<ErrorKind::Index>(fault.who, ": expected target in [0, ", int64_t{fault.values[1]},
+      fail<ErrorKind::Index>(OpName(fault.who), "expected target in [0, ", int64_t{fault.values[1]},
                              ") or ignore_index = ", int64_t{fault.values[0]}, ", got ",
                              int64_t{fault.values[2]});
     case kIndexOutOfDim:
-      fail<ErrorKind::Index>(fault.who, ": expected index in [", int64_t{fault.values[0]}, ", ",
-                             int64_t{fault.values[1]}, ") for dimension ", int64_t{fault.values[3]},
-                             ", got index = ", int64_t{fault.values[2]});
+      fail<ErrorKind::Index>(OpName(fault.who), "expected index in [", int64_t{fault.values[0]},
+                             ", ", int64_t{fault.values[1]}, ") for dimension ",
+                             int64_t{fault.values[3]}, ", got index = ", int64_t{fault.values[2]});
     case kPivotOutOfRange:
-      fail<ErrorKind::Value>(fault.who, ": expected pivots in [", int64_t{fault.values[0]}, ", ",
-                             int64_t{fault.values[1]}, "], got ", int64_t{fault.values[2]});
+      fail<ErrorKind::Value>(OpName(fault.who), "expected pivots in [", int64_t{fault.values[0]},
+                             ", ", int64_t{fault.values[1]}, "], got ", int64_t{fault.values[2]});
     case kWrongNumber: {
       constexpr const char* kWhat[] = {"probabilities in [0, 1], got ", "finite rates >= 0, got ",
                                        "counts in [0, 2^53], got ", "finite weights >= 0, got ",
                                        "weights with a sum > 0, got a sum of "};
-      fail<ErrorKind::Runtime>(fault.who, ": expected ", kWhat[fault.values[0]],
+      fail<ErrorKind::Runtime>(OpName(fault.who), "expected ", kWhat[fault.values[0]],
                                std::bit_cast<double>(fault.values[1]));
     }
     case kFirstOffset:
-      fail<ErrorKind::Runtime>(fault.who, ": expected offsets that begin with 0, got ",
+      fail<ErrorKind::Runtime>(OpName(fault.who), "expected offsets that begin with 0, got ",
                                int64_t{fault.values[2]});
     case kTooFewWeights:
-      fail<ErrorKind::Runtime>(fault.who, ": expected at least ", int64_t{fault.values[0]},
+      fail<ErrorKind::Runtime>(OpName(fault.who), "expected at least ", int64_t{fault.values[0]},
                                " weights > 0 to draw from without replacement, got ",
                                int64_t{fault.values[2]});
     case kOffsetOutOfOrder:
-      fail<ErrorKind::Runtime>(fault.who, ": expected offsets that do not fall and stay within ",
+      fail<ErrorKind::Runtime>(OpName(fault.who),
+                               "expected offsets that do not fall and stay within ",
                                int64_t{fault.values[1]}, " indices, got ", int64_t{fault.values[2]},
                                " after ", int64_t{fault.values[0]});
     default:
-      fail<ErrorKind::Runtime>(fault.who, ": expected arguments that it is defined for");
+      fail<ErrorKind::Runtime>(OpName(fault.who), "expected arguments that it is defined for");
   }
 }
 

@@ -44,8 +44,8 @@ std::optional<unsigned long long> capture_in(uint64_t stream) {
 
 uint64_t CudaGraphs::begin(int index, uint64_t stream, uint64_t pool, CaptureErrors errors) {
   check<ErrorKind::Runtime>(
-      stream != 0,
-      "cuda: expected a stream other than the default one, which cannot be captured, "
+      stream != 0, OpName("cuda"),
+      "expected a stream other than the default one, which cannot be captured, "
       "got the default stream of cuda:",
       index);
   const uint64_t used = memory_on(index).begin_pool(stream, pool);
@@ -69,7 +69,8 @@ void* CudaGraphs::end(int index, uint64_t stream) {
   {
     const std::lock_guard lock(mutex_);
     const auto it = captures_.find({index, stream});
-    check<ErrorKind::Runtime>(it != captures_.end(), "cuda: expected a stream of cuda:", index,
+    check<ErrorKind::Runtime>(it != captures_.end(), OpName("cuda"),
+                              "expected a stream of cuda:", index,
                               " that is captured, got one that is not");
     graph = it->second;
     captures_.erase(it);

@@ -41,14 +41,14 @@ SharedLibrary::SharedLibrary(const char* name, const char* purpose, const char* 
     handle_ = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_) return;
   }
-  fail<ErrorKind::Runtime>("cuda: expected ", name, ", which ", purpose,
+  fail<ErrorKind::Runtime>(OpName("cuda"), "expected ", name, ", which ", purpose,
                            ", got none; install it with: pip install ", package);
 }
 
 void* SharedLibrary::find(const char* name) const {
   void* const address = dlsym(handle_, name);
-  check<ErrorKind::Runtime>(address != nullptr, "cuda: expected ", name_, " to have ", name,
-                            ", got a release without it");
+  check<ErrorKind::Runtime>(address != nullptr, OpName("cuda"), "expected ", name_, " to have ",
+                            name, ", got a release without it");
   return address;
 }
 

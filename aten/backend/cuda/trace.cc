@@ -31,7 +31,8 @@ void succeed(CUptiResult code, const char* doing) {
   if (code == CUPTI_SUCCESS) return;
   const char* name = nullptr;
   cupti().get_result_string(code, &name);
-  fail<ErrorKind::Runtime>("cuda: expected ", doing, " to succeed, got ", name ? name : "an error");
+  fail<ErrorKind::Runtime>(OpName("cuda"), "expected ", doing, " to succeed, got ",
+                           name ? name : "an error");
 }
 
 // The profiler's clock.
@@ -177,8 +178,8 @@ void CudaTrace::start() {
   if (!c.enable) c = opened();
   {
     const std::lock_guard lock(mutex_);
-    check<ErrorKind::Runtime>(!running_,
-                              "cuda: expected no recording of kernels, got one that runs");
+    check<ErrorKind::Runtime>(!running_, OpName("cuda"),
+                              "expected no recording of kernels, got one that runs");
     events_.clear();
     launches_.clear();
     running_ = true;
@@ -201,7 +202,7 @@ void CudaTrace::start() {
 
 std::vector<DeviceEvent> CudaTrace::stop() {
   Cupti& c = cupti();
-  check<ErrorKind::Runtime>(running_, "cuda: expected a recording of kernels, got none");
+  check<ErrorKind::Runtime>(running_, OpName("cuda"), "expected a recording of kernels, got none");
   // An error of the device is raised at the program's next wait. The recording ends all the same.
   std::exception_ptr wrong;
   try {

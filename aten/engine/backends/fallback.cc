@@ -44,8 +44,8 @@ class LentGenerator {
  public:
   LentGenerator(const Operator& op, const Generator& given, Device device) {
     Generator source = generator_or_default(given, device);
-    check<ErrorKind::Runtime>(source->device().type == device.type, op.info().base_name,
-                              ": expected a generator on ", device, ", got one on ",
+    check<ErrorKind::Runtime>(source->device().type == device.type, OpName(op.info().base_name),
+                              "expected a generator on ", device, ", got one on ",
                               source->device());
     lent_ = make_generator(kCPU, std::move(source));
   }
@@ -57,8 +57,9 @@ class LentGenerator {
 
 void require_fallback(const Operator& op, Device device) {
   check<ErrorKind::NotImplemented>(
-      fallback_allowed(device.type), op.info().base_name, ": expected a kernel of the device ",
-      name_of(device.type), ", got none, and falling back to the cpu is switched off for it");
+      fallback_allowed(device.type), OpName(op.info().base_name),
+      "expected a kernel of the device ", name_of(device.type),
+      ", got none, and falling back to the cpu is switched off for it");
 }
 
 // Results of the CPU's operator, in the outputs that the caller made on the device.
@@ -67,9 +68,8 @@ void fill_outputs(const Operator& op, const Stack& results, ArrayRef<Value> outp
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& out = outputs[i].as<Tensor>();
     const Tensor& result = results[i].as<Tensor>();
-    check<ErrorKind::Runtime>(out.sizes() == result.sizes(), op.info().base_name,
-                              ": expected a result of sizes ", out.sizes(), ", got ",
-                              result.sizes());
+    check<ErrorKind::Runtime>(out.sizes() == result.sizes(), OpName(op.info().base_name),
+                              "expected a result of sizes ", out.sizes(), ", got ", result.sizes());
     copy_between_devices(out, result, false);
   }
 }

@@ -61,9 +61,9 @@ DimVector broadcast(const DimVector& a, const DimVector& b, const Tensor& query,
   const size_t skip = longer.size() - shorter.size();
   for (size_t d = 0; d < shorter.size(); ++d) {
     check<ErrorKind::Runtime>(
-        longer[skip + d] == shorter[d] || longer[skip + d] == 1 || shorter[d] == 1, kName,
-        ": expected leading dimensions that broadcast together, got shapes ", query.sizes(),
-        " and ", other.sizes());
+        longer[skip + d] == shorter[d] || longer[skip + d] == 1 || shorter[d] == 1, OpName(kName),
+        "expected leading dimensions that broadcast together, got shapes ", query.sizes(), " and ",
+        other.sizes());
     if (longer[skip + d] == 1) out[skip + d] = shorter[d];
   }
   return out;
@@ -110,35 +110,36 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     std::optional<double> scale, bool enable_gqa) {
   for (const Tensor* t : {&query, &key, &value}) {
     check<ErrorKind::Runtime>(
-        t->dim() >= 2, kName,
-        ": expected query, key and value with at least 2 dimensions, got shapes ", query.sizes(),
+        t->dim() >= 2, OpName(kName),
+        "expected query, key and value with at least 2 dimensions, got shapes ", query.sizes(),
         ", ", key.sizes(), " and ", value.sizes());
-    check<ErrorKind::Runtime>(t->dtype() == query.dtype() && t->is_floating_point(), kName,
-                              ": expected query, key and value of one floating dtype, got ",
+    check<ErrorKind::Runtime>(t->dtype() == query.dtype() && t->is_floating_point(), OpName(kName),
+                              "expected query, key and value of one floating dtype, got ",
                               query.dtype(), ", ", key.dtype(), " and ", value.dtype());
   }
-  check<ErrorKind::Runtime>(key.size(-1) == query.size(-1) && value.size(-2) == key.size(-2), kName,
-                            ": expected query (..., L, E), key (..., S, E) and value (..., S, Ev), "
+  check<ErrorKind::Runtime>(key.size(-1) == query.size(-1) && value.size(-2) == key.size(-2),
+                            OpName(kName),
+                            "expected query (..., L, E), key (..., S, E) and value (..., S, Ev), "
                             "got shapes ",
                             query.sizes(), ", ", key.sizes(), " and ", value.sizes());
-  check<ErrorKind::Runtime>(
-      !(is_causal && attn_mask.defined()), kName,
-      ": expected attn_mask = None with is_causal = True, got a mask of shape ",
-      attn_mask.defined() ? attn_mask.sizes() : IntList());
+  check<ErrorKind::Runtime>(!(is_causal && attn_mask.defined()), OpName(kName),
+                            "expected attn_mask = None with is_causal = True, got a mask of shape ",
+                            attn_mask.defined() ? attn_mask.sizes() : IntList());
   const double factor =
       scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, query.size(-1)))));
 
   Tensor q = query, k = key, v = value, mask = attn_mask;
   if (mask.defined()) {
     check<ErrorKind::Runtime>(mask.dtype() == ScalarType::Bool || mask.dtype() == query.dtype(),
-                              kName, ": expected attn_mask of dtype bool or of the query's dtype ",
+                              OpName(kName),
+                              "expected attn_mask of dtype bool or of the query's dtype ",
                               query.dtype(), ", got ", mask.dtype());
     while (mask.dim() < 2) mask = aten::unsqueeze(mask, 0);
     const int64_t length = query.size(-2), source = key.size(-2);
     check<ErrorKind::Runtime>((mask.size(-2) == length || mask.size(-2) == 1) &&
                                   (mask.size(-1) == source || mask.size(-1) == 1),
-                              kName, ": expected attn_mask that broadcasts to (..., ", length, ", ",
-                              source, "), got shape ", attn_mask.sizes());
+                              OpName(kName), "expected attn_mask that broadcasts to (..., ", length,
+                              ", ", source, "), got shape ", attn_mask.sizes());
     DimVector sizes = leading(mask);
     sizes.push_back(length);
     sizes.push_back(source);
@@ -146,16 +147,16 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   }
   bool regroup = false;
   if (enable_gqa) {
-    check<ErrorKind::Runtime>(q.dim() >= 3 && k.dim() >= 3 && v.dim() >= 3, kName,
-                              ": expected query, key and value with at least 3 dimensions for "
+    check<ErrorKind::Runtime>(q.dim() >= 3 && k.dim() >= 3 && v.dim() >= 3, OpName(kName),
+                              "expected query, key and value with at least 3 dimensions for "
                               "enable_gqa = True, got shapes ",
                               query.sizes(), ", ", key.sizes(), " and ", value.sizes());
     const int64_t heads = q.size(-3), shared = k.size(-3);
-    check<ErrorKind::Runtime>(
-        shared > 0 && shared == v.size(-3) && heads % shared == 0, kName,
-        ": expected heads of query to be a multiple of those of key and value "
-        "for enable_gqa = True, got ",
-        heads, ", ", shared, " and ", v.size(-3));
+    check<ErrorKind::Runtime>(shared > 0 && shared == v.size(-3) && heads % shared == 0,
+                              OpName(kName),
+                              "expected heads of query to be a multiple of those of key and value "
+                              "for enable_gqa = True, got ",
+                              heads, ", ", shared, " and ", v.size(-3));
     if (heads != shared) {
       regroup = true;
       const int64_t groups = heads / shared;
@@ -163,8 +164,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       k = aten::unsqueeze(k, -3);
       v = aten::unsqueeze(v, -3);
       if (mask.defined() && mask.dim() >= 3) {
-        check<ErrorKind::Runtime>(mask.size(-3) == heads || mask.size(-3) == 1, kName,
-                                  ": expected attn_mask that broadcasts to ", heads,
+        check<ErrorKind::Runtime>(mask.size(-3) == heads || mask.size(-3) == 1, OpName(kName),
+                                  "expected attn_mask that broadcasts to ", heads,
                                   " heads, got shape ", attn_mask.sizes());
         mask = mask.size(-3) == 1 ? aten::unsqueeze(mask, -3) : grouped(mask, shared, groups);
       }
@@ -174,8 +175,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   batch = broadcast(batch, leading(v), query, value);
   if (mask.defined()) {
     const DimVector with_mask = broadcast(batch, leading(mask), query, attn_mask);
-    check<ErrorKind::Runtime>(with_mask == batch, kName,
-                              ": expected attn_mask that broadcasts to the leading dimensions of "
+    check<ErrorKind::Runtime>(with_mask == batch, OpName(kName),
+                              "expected attn_mask that broadcasts to the leading dimensions of "
                               "query, got shapes ",
                               attn_mask.sizes(), " and ", query.sizes());
     mask = with_leading(mask, batch);
@@ -202,8 +203,8 @@ std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Te
                                                    bool is_causal, const Tensor& attn_mask,
                                                    std::optional<double> scale) {
   const char* const op = "_scaled_dot_product_flash_attention_for_cpu";
-  check<ErrorKind::Runtime>(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, op,
-                            ": expected query, key and value of 4 dimensions, got shapes ",
+  check<ErrorKind::Runtime>(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, OpName(op),
+                            "expected query, key and value of 4 dimensions, got shapes ",
                             query.sizes(), ", ", key.sizes(), " and ", value.sizes());
   const double factor =
       scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, query.size(-1)))));

@@ -56,7 +56,7 @@ Tensor padded(const char* op, const Tensor& input, const Tensor& weight, const T
     return plain(op, input, weight, bias, stride, none, dilation, groups);
   for (const int64_t s : stride) {
     check<ErrorKind::Runtime>(
-        s == 1, op, ": expected a stride of 1 with padding \"same\", got stride = ", stride);
+        s == 1, OpName(op), "expected a stride of 1 with padding \"same\", got stride = ", stride);
   }
   DimVector half(spatial), sides(2 * spatial);
   bool odd = false;
@@ -66,7 +66,8 @@ Tensor padded(const char* op, const Tensor& input, const Tensor& weight, const T
         !__builtin_mul_overflow(dilation[dilation.size() == 1 ? 0 : d], weight.sizes()[d + 2] - 1,
                                 &both) &&
             both >= 0,
-        op, ": expected sizes below 2^63 and a kernel that is not empty, got dilation = ", dilation,
+        OpName(op),
+        "expected sizes below 2^63 and a kernel that is not empty, got dilation = ", dilation,
         " and weight shape ", weight.sizes());
     half[d] = both / 2;
     odd = odd || both % 2;
@@ -75,7 +76,7 @@ Tensor padded(const char* op, const Tensor& input, const Tensor& weight, const T
     sides[2 * (spatial - 1 - d) + 1] = both - both / 2;
   }
   if (!odd) return plain(op, input, weight, bias, stride, half, dilation, groups);
-  check<ErrorKind::Runtime>(input.sizes().size() >= spatial + 1, op, ": expected input with ",
+  check<ErrorKind::Runtime>(input.sizes().size() >= spatial + 1, OpName(op), "expected input with ",
                             spatial + 1, " or ", spatial + 2, " dimensions, got shape ",
                             input.sizes());
   const Tensor wide =

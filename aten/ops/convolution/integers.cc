@@ -126,8 +126,8 @@ Tensor integer_convolution(const char* op, const Tensor& input, const Tensor& we
   const TensorSpec spec = shape::convolution(op, input, weight, bias, stride, padding, dilation,
                                              transposed, output_padding, groups);
   for (const Tensor* other : {&weight, &bias}) {
-    check<ErrorKind::Runtime>(!other->defined() || other->dtype() == input.dtype(), op,
-                              ": expected weight and bias of the input's dtype ", input.dtype(),
+    check<ErrorKind::Runtime>(!other->defined() || other->dtype() == input.dtype(), OpName(op),
+                              "expected weight and bias of the input's dtype ", input.dtype(),
                               ", got ", other->defined() ? other->dtype() : input.dtype());
   }
   const bool batched = input.dim() == weight.dim();

@@ -11,21 +11,21 @@ struct Window {
 };
 
 void same_dtype(const char* op, const char* a, const Tensor& x, const char* b, const Tensor& y) {
-  check<ErrorKind::Runtime>(x.dtype() == y.dtype(), op, ": expected ", a, " and ", b,
+  check<ErrorKind::Runtime>(x.dtype() == y.dtype(), OpName(op), "expected ", a, " and ", b,
                             " of one dtype, got ", x.dtype(), " and ", y.dtype());
 }
 
 // The number of spatial dimensions of a convolution with this weight.
 size_t spatial_dims(const char* op, IntList weight) {
-  check<ErrorKind::Runtime>(weight.size() >= 3 && weight.size() <= 5, op,
-                            ": expected weight with 3 to 5 dimensions, two for channels and the "
+  check<ErrorKind::Runtime>(weight.size() >= 3 && weight.size() <= 5, OpName(op),
+                            "expected weight with 3 to 5 dimensions, two for channels and the "
                             "rest for the kernel, got shape ",
                             weight);
   return weight.size() - 2;
 }
 
 void check_list(const char* op, const char* what, IntList list, size_t spatial) {
-  check<ErrorKind::Value>(list.size() == spatial || list.size() == 1, op, ": expected ", what,
+  check<ErrorKind::Value>(list.size() == spatial || list.size() == 1, OpName(op), "expected ", what,
                           " to have ", spatial, " entries, got ", list);
 }
 
@@ -37,8 +37,8 @@ void check_lists(const char* op, const Window& w, size_t spatial) {
 
 // (C, spatial...) as (1, C, spatial...).
 DimVector batched(const char* op, const char* what, IntList sizes, size_t spatial) {
-  check<ErrorKind::Runtime>(sizes.size() == spatial + 1 || sizes.size() == spatial + 2, op,
-                            ": expected ", what, " with ", spatial + 1, " or ", spatial + 2,
+  check<ErrorKind::Runtime>(sizes.size() == spatial + 1 || sizes.size() == spatial + 2, OpName(op),
+                            "expected ", what, " with ", spatial + 1, " or ", spatial + 2,
                             " dimensions ([batch,] channels and ", spatial, " more), got shape ",
                             sizes);
   DimVector out(sizes);
@@ -47,16 +47,17 @@ DimVector batched(const char* op, const char* what, IntList sizes, size_t spatia
 }
 
 void check_channels(const char* op, IntList in, IntList weight, bool transposed, int64_t groups) {
-  check<ErrorKind::Runtime>(
-      groups > 0 && weight[0] % groups == 0, op, ": expected the ", transposed ? "input" : "output",
-      " channels of weight to be a multiple of groups = ", groups, ", got ", weight[0]);
+  check<ErrorKind::Runtime>(groups > 0 && weight[0] % groups == 0, OpName(op), "expected the ",
+                            transposed ? "input" : "output",
+                            " channels of weight to be a multiple of groups = ", groups, ", got ",
+                            weight[0]);
   if (transposed) {
-    check<ErrorKind::Runtime>(in[1] == weight[0], op, ": expected input with ", weight[0],
+    check<ErrorKind::Runtime>(in[1] == weight[0], OpName(op), "expected input with ", weight[0],
                               " channels (weight shape ", weight, "), got ", in[1]);
     return;
   }
   check<ErrorKind::Runtime>(
-      in[1] % groups == 0 && in[1] / groups == weight[1], op, ": expected input with ",
+      in[1] % groups == 0 && in[1] / groups == weight[1], OpName(op), "expected input with ",
       weight[1] > INT64_MAX / groups ? weight[1] : weight[1] * groups, " channels (weight shape ",
       weight, ", groups = ", groups, "), got ", in[1]);
 }
@@ -72,10 +73,11 @@ Reach reach(const char* op, int64_t input, int64_t kernel, int64_t padding, int6
                         __builtin_mul_overflow(padding, 2, &r.padding) ||
                         __builtin_add_overflow(r.padding, input, &padded) ||
                         r.span >= INT64_MAX / 4 || padded >= INT64_MAX / 4;
-  check<ErrorKind::Runtime>(!overflow, op, ": expected sizes below 2^61, got padding = ", padding,
+  check<ErrorKind::Runtime>(!overflow, OpName(op),
+                            "expected sizes below 2^61, got padding = ", padding,
                             ", dilation = ", dilation, ", kernel size = ", kernel);
-  check<ErrorKind::Runtime>(kernel > 0, op, ": expected a kernel of at least one element, got ",
-                            kernel);
+  check<ErrorKind::Runtime>(kernel > 0, OpName(op),
+                            "expected a kernel of at least one element, got ", kernel);
   ++r.span;
   return r;
 }
@@ -84,19 +86,21 @@ int64_t transposed_length(const char* op, int64_t input, int64_t kernel, int64_t
                           int64_t padding, int64_t dilation, int64_t output_padding) {
   const Reach r = reach(op, input, kernel, padding, dilation);
   check<ErrorKind::Runtime>(
-      output_padding < std::max(stride, dilation), op,
-      ": expected output_padding below stride or dilation, got output_padding = ", output_padding,
+      output_padding < std::max(stride, dilation), OpName(op),
+      "expected output_padding below stride or dilation, got output_padding = ", output_padding,
       ", stride = ", stride, ", dilation = ", dilation);
-  check<ErrorKind::Runtime>(input > 0, op, ": expected spatial sizes of at least 1, got ", input);
+  check<ErrorKind::Runtime>(input > 0, OpName(op), "expected spatial sizes of at least 1, got ",
+                            input);
   int64_t length = 0;
   const bool overflow = __builtin_mul_overflow(input - 1, stride, &length) ||
                         __builtin_add_overflow(length, r.span, &length) ||
                         __builtin_add_overflow(length, output_padding, &length) ||
                         length >= INT64_MAX / 4;
-  check<ErrorKind::Runtime>(!overflow, op, ": expected sizes below 2^61, got stride = ", stride,
+  check<ErrorKind::Runtime>(!overflow, OpName(op),
+                            "expected sizes below 2^61, got stride = ", stride,
                             ", output_padding = ", output_padding, ", input size = ", input);
-  check<ErrorKind::Runtime>(length >= r.padding, op,
-                            ": expected padding that leaves a part of the output, got padding = ",
+  check<ErrorKind::Runtime>(length >= r.padding, OpName(op),
+                            "expected padding that leaves a part of the output, got padding = ",
                             padding, " for an output of size ", length, " before padding");
   return length - r.padding;
 }
@@ -106,8 +110,8 @@ int64_t transposed_length(const char* op, int64_t input, int64_t kernel, int64_t
 int64_t convolved_length(const char* op, int64_t input, int64_t kernel, int64_t stride,
                          int64_t padding, int64_t dilation) {
   const Reach r = reach(op, input, kernel, padding, dilation);
-  check<ErrorKind::Runtime>(r.span <= input + r.padding, op,
-                            ": expected a kernel that fits into the padded input, got kernel size ",
+  check<ErrorKind::Runtime>(r.span <= input + r.padding, OpName(op),
+                            "expected a kernel that fits into the padded input, got kernel size ",
                             kernel, " (dilation ", dilation, ") and padded input size ",
                             input + r.padding);
   return (input + r.padding - r.span) / stride + 1;
@@ -143,8 +147,8 @@ TensorSpec convolution(const char* op, const Tensor& input, const Tensor& weight
     check_list(op, "output_padding", output_padding, spatial);
     check_channels(op, in, w, true, groups);
     int64_t channels = 0;
-    check<ErrorKind::Runtime>(!__builtin_mul_overflow(w[1], groups, &channels), op,
-                              ": expected fewer than 2^63 output channels, got ", w[1],
+    check<ErrorKind::Runtime>(!__builtin_mul_overflow(w[1], groups, &channels), OpName(op),
+                              "expected fewer than 2^63 output channels, got ", w[1],
                               " in each of ", groups, " groups");
     out = {in[0], channels};
     for (size_t d = 0; d < spatial; ++d) {
@@ -157,8 +161,8 @@ TensorSpec convolution(const char* op, const Tensor& input, const Tensor& weight
   }
   if (bias.defined()) {
     same_dtype(op, "input", input, "bias", bias);
-    check<ErrorKind::Runtime>(bias.dim() == 1 && bias.sizes()[0] == out[1], op,
-                              ": expected bias of shape (", out[1], ",), got ", bias.sizes());
+    check<ErrorKind::Runtime>(bias.dim() == 1 && bias.sizes()[0] == out[1], OpName(op),
+                              "expected bias of shape (", out[1], ",), got ", bias.sizes());
   }
   if (input.sizes().size() == spatial + 1) out.erase(0);
   return {out, input.dtype(), input.device()};
@@ -177,7 +181,8 @@ TensorSpec convolution_grad_weight(const char* op, const Tensor& grad, const Ten
   const DimVector out = convolved_sizes(op, in, weight_size, window, groups);
   bool fits = grad.dim() == input.dim() && given[0] == out[0] && given[1] == out[1];
   for (size_t d = 2; d < out.size(); ++d) fits = fits && given[d] <= out[d];
-  check<ErrorKind::Runtime>(fits, op, ": expected grad of shape ", out, ", got ", grad.sizes());
+  check<ErrorKind::Runtime>(fits, OpName(op), "expected grad of shape ", out, ", got ",
+                            grad.sizes());
   return {weight_size, grad.dtype(), grad.device()};
 }
 

@@ -11,20 +11,21 @@ namespace {
 int64_t pooled(const char* op, int64_t input, int64_t kernel, int64_t stride, int64_t padding,
                int64_t dilation, bool ceil_mode) {
   int64_t span;
-  check<ErrorKind::Runtime>(
-      !__builtin_mul_overflow(dilation, kernel - 1, &span) && span < INT64_MAX / 4 &&
-          padding < INT64_MAX / 8 && input < INT64_MAX / 4,
-      op, ": expected sizes below 2^60, got kernel_size = ", kernel, ", dilation = ", dilation);
-  check<ErrorKind::Runtime>(padding * 2 <= kernel, op,
-                            ": expected padding of at most half of kernel_size, got padding = ",
+  check<ErrorKind::Runtime>(!__builtin_mul_overflow(dilation, kernel - 1, &span) &&
+                                span < INT64_MAX / 4 && padding < INT64_MAX / 8 &&
+                                input < INT64_MAX / 4,
+                            OpName(op), "expected sizes below 2^60, got kernel_size = ", kernel,
+                            ", dilation = ", dilation);
+  check<ErrorKind::Runtime>(padding * 2 <= kernel, OpName(op),
+                            "expected padding of at most half of kernel_size, got padding = ",
                             padding, " and kernel_size = ", kernel);
   check<ErrorKind::Runtime>(
-      padding == 0 || dilation <= input, op,
-      ": expected dilation of at most the input size where there is padding, got dilation = ",
+      padding == 0 || dilation <= input, OpName(op),
+      "expected dilation of at most the input size where there is padding, got dilation = ",
       dilation, " and input size ", input);
   const int64_t room = input + 2 * padding - span - 1;
-  check<ErrorKind::Runtime>(room >= 0, op,
-                            ": expected a window that fits into the padded input, got window ",
+  check<ErrorKind::Runtime>(room >= 0, OpName(op),
+                            "expected a window that fits into the padded input, got window ",
                             span + 1, " and padded input size ", input + 2 * padding);
   int64_t length = room / stride + 1, next;
   if (ceil_mode && room % stride != 0 && !__builtin_mul_overflow(length, stride, &next) &&
@@ -38,18 +39,19 @@ int64_t pooled(const char* op, int64_t input, int64_t kernel, int64_t stride, in
 void check_pooled(const char* op, IntList input, size_t spatial) {
   check<ErrorKind::Runtime>(
       spatial >= 1 && spatial <= 3 && (input.size() == spatial + 1 || input.size() == spatial + 2),
-      op, ": expected input with ", spatial + 1, " or ", spatial + 2,
+      OpName(op), "expected input with ", spatial + 1, " or ", spatial + 2,
       " dimensions ([batch,] channels and ", spatial, " more), got shape ", input);
   for (const int64_t size : input.slice(input.size() - spatial)) {
-    check<ErrorKind::Runtime>(size > 0, op, ": expected at least one element in each of the last ",
-                              spatial, " dimensions, got shape ", input);
+    check<ErrorKind::Runtime>(size > 0, OpName(op),
+                              "expected at least one element in each of the last ", spatial,
+                              " dimensions, got shape ", input);
   }
 }
 
 // Checks that the channels are not empty, in a batch or not.
 void check_channels(const char* op, IntList input, size_t spatial) {
-  check<ErrorKind::Runtime>(input[input.size() - spatial - 1] > 0, op,
-                            ": expected at least one channel, got shape ", input);
+  check<ErrorKind::Runtime>(input[input.size() - spatial - 1] > 0, OpName(op),
+                            "expected at least one channel, got shape ", input);
 }
 
 DimVector pooled_sizes(const char* op, IntList input, IntList kernel, IntList stride,
@@ -58,12 +60,13 @@ DimVector pooled_sizes(const char* op, IntList input, IntList kernel, IntList st
   check_pooled(op, input, spatial);
   check_channels(op, input, spatial);
   check<ErrorKind::Value>((stride.empty() || stride.size() == spatial) && padding.size() == spatial,
-                          op, ": expected stride and padding to have ", spatial,
+                          OpName(op), "expected stride and padding to have ", spatial,
                           " entries, got stride = ", stride, " and padding = ", padding);
   for (const int64_t k : kernel)
-    check<ErrorKind::Runtime>(k > 0, op, ": expected kernel_size > 0, got kernel_size = ", kernel);
+    check<ErrorKind::Runtime>(k > 0, OpName(op),
+                              "expected kernel_size > 0, got kernel_size = ", kernel);
   for (const int64_t s : stride)
-    check<ErrorKind::Runtime>(s > 0, op, ": expected stride > 0, got stride = ", stride);
+    check<ErrorKind::Runtime>(s > 0, OpName(op), "expected stride > 0, got stride = ", stride);
   const IntList step = stride.empty() ? kernel : stride;
   DimVector out(input);
   for (size_t d = 0; d < spatial; ++d) {
@@ -123,7 +126,7 @@ TensorSpec max_unpool(const char* op, const Tensor& self, const Tensor& indices,
                       IntList output_size) {
   check_pooled(op, self.sizes(), output_size.size());
   check<ErrorKind::Runtime>(self.sizes() == indices.sizes() && indices.dtype() == ScalarType::Int64,
-                            op, ": expected int64 indices of the input's shape, got ", self,
+                            OpName(op), "expected int64 indices of the input's shape, got ", self,
                             " and ", indices);
   return {adaptive_sizes(op, self.sizes(), output_size), self.dtype(), self.device()};
 }
@@ -132,10 +135,10 @@ TensorSpec max_pool_grad(const char* op, const Tensor& grad, const Tensor& indic
                          IntList input_size, int64_t spatial) {
   checked_numel(input_size);
   check<ErrorKind::Runtime>(grad.sizes() == indices.sizes() && indices.dtype() == ScalarType::Int64,
-                            op, ": expected grad and int64 indices of one shape, got ", grad,
+                            OpName(op), "expected grad and int64 indices of one shape, got ", grad,
                             " and ", indices);
-  check<ErrorKind::Runtime>(same_planes(input_size, grad.sizes(), spatial), op,
-                            ": expected input_size to match grad in all but the last ", spatial,
+  check<ErrorKind::Runtime>(same_planes(input_size, grad.sizes(), spatial), OpName(op),
+                            "expected input_size to match grad in all but the last ", spatial,
                             " dimensions, got ", input_size, " and ", grad.sizes());
   return {input_size, grad.dtype(), grad.device()};
 }
@@ -144,7 +147,7 @@ TensorSpec max_pool_gather(const char* op, const Tensor& grad, const Tensor& ind
                            int64_t spatial) {
   check<ErrorKind::Runtime>(
       same_planes(grad.sizes(), indices.sizes(), spatial) && indices.dtype() == ScalarType::Int64,
-      op, ": expected int64 indices that match grad in all but the last ", spatial,
+      OpName(op), "expected int64 indices that match grad in all but the last ", spatial,
       " dimensions, got ", indices, " and ", grad);
   return {indices.sizes(), grad.dtype(), grad.device()};
 }
@@ -153,8 +156,8 @@ TensorSpec avg_pool_grad(const char* op, const Tensor& grad, IntList input_size,
                          IntList kernel_size, IntList stride, IntList padding, bool ceil_mode) {
   checked_numel(input_size);
   const DimVector out = pooled_sizes(op, input_size, kernel_size, stride, padding, {}, ceil_mode);
-  check<ErrorKind::Runtime>(grad.sizes() == IntList(out), op, ": expected grad of shape ", out,
-                            ", got ", grad.sizes());
+  check<ErrorKind::Runtime>(grad.sizes() == IntList(out), OpName(op), "expected grad of shape ",
+                            out, ", got ", grad.sizes());
   return {input_size, grad.dtype(), grad.device()};
 }
 
@@ -162,8 +165,8 @@ TensorSpec adaptive_pool_grad(const char* op, const Tensor& grad, IntList input_
                               int64_t spatial) {
   checked_numel(input_size);
   check_pooled(op, input_size, static_cast<size_t>(spatial));
-  check<ErrorKind::Runtime>(same_planes(input_size, grad.sizes(), spatial), op,
-                            ": expected input_size to match grad in all but the last ", spatial,
+  check<ErrorKind::Runtime>(same_planes(input_size, grad.sizes(), spatial), OpName(op),
+                            "expected input_size to match grad in all but the last ", spatial,
                             " dimensions, got ", input_size, " and ", grad.sizes());
   return {input_size, grad.dtype(), grad.device()};
 }

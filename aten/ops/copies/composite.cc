@@ -59,13 +59,13 @@ bool same_device(Device wanted, Device has) {
 
 Tensor copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
   if (self.is_same(src)) return self;
-  check<ErrorKind::Runtime>(broadcasts_to(src.sizes(), self.sizes()),
-                            "copy_: expected src that broadcasts to sizes ", self.sizes(),
+  check<ErrorKind::Runtime>(broadcasts_to(src.sizes(), self.sizes()), OpName("copy_"),
+                            "expected src that broadcasts to sizes ", self.sizes(),
                             ", got src of sizes ", src.sizes());
   require_writable("copy_", self);
   if (!self.is_meta()) {
-    check<ErrorKind::NotImplemented>(!src.is_meta(),
-                                     "copy_: expected src with values, got one on the meta device");
+    check<ErrorKind::NotImplemented>(!src.is_meta(), OpName("copy_"),
+                                     "expected src with values, got one on the meta device");
     if (self.is_cpu() && src.is_cpu())
       copy_strided(self, src);
     else
@@ -82,9 +82,8 @@ Tensor clone(const Tensor& self, std::optional<MemoryFormat> memory_format) {
 }
 
 Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
-  check<ErrorKind::Runtime>(memory_format != MemoryFormat::Preserve,
-                            "contiguous: expected a memory format that has an order, got ",
-                            memory_format);
+  check<ErrorKind::Runtime>(memory_format != MemoryFormat::Preserve, OpName("contiguous"),
+                            "expected a memory format that has an order, got ", memory_format);
   return in_format("contiguous", self, memory_format) ? self : aten::clone(self, memory_format);
 }
 

@@ -54,8 +54,8 @@ Tensor filled(const Tensor& t, const Scalar& value) {
 Tensor empty(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
              OptFormat memory_format) {
   const FactoryOptions options("empty", dtype, layout, device, pin_memory, default_dtype());
-  check<ErrorKind::Runtime>(memory_format != MemoryFormat::Preserve,
-                            "empty: expected a memory format that has an order, got ",
+  check<ErrorKind::Runtime>(memory_format != MemoryFormat::Preserve, OpName("empty"),
+                            "expected a memory format that has an order, got ",
                             MemoryFormat::Preserve);
   if (!memory_format || *memory_format == MemoryFormat::Contiguous)
     return unwritten(options.empty(size));

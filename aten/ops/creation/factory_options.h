@@ -28,11 +28,11 @@ struct FactoryOptions {
   FactoryOptions(const char* op, OptDtype dtype, OptLayout layout, OptDevice device,
                  OptBool pin_memory, ScalarType dtype_otherwise, Device device_otherwise = kCPU)
       : op(op), dtype(dtype.value_or(dtype_otherwise)), device(device.value_or(device_otherwise)) {
-    check<ErrorKind::NotImplemented>(!layout || *layout == Layout::Strided, op,
-                                     ": expected layout = treadle.strided, got layout = ", layout);
+    check<ErrorKind::NotImplemented>(!layout || *layout == Layout::Strided, OpName(op),
+                                     "expected layout = treadle.strided, got layout = ", layout);
     check<ErrorKind::Runtime>(
-        !pin_memory || !*pin_memory, op,
-        ": expected pin_memory = False, as no device here uses pinned memory, got True");
+        !pin_memory || !*pin_memory, OpName(op),
+        "expected pin_memory = False, as no device here uses pinned memory, got True");
   }
 
   Tensor empty(IntList sizes) const {

@@ -64,17 +64,17 @@ Tensor range_step(const Scalar& start, const Scalar& end, const Scalar& step, Op
                   OptLayout layout, OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("range", dtype, layout, device, pin_memory, default_dtype());
   const double first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
-  check<ErrorKind::Runtime>(by != 0, "range: expected step != 0, got step = ", step);
+  check<ErrorKind::Runtime>(by != 0, OpName("range"), "expected step != 0, got step = ", step);
   check<ErrorKind::Runtime>(std::isfinite(first) && std::isfinite(last) && std::isfinite(by) &&
                                 !start.is_complex() && !end.is_complex() && !step.is_complex(),
-                            "range: expected finite real numbers, got start = ", start,
+                            OpName("range"), "expected finite real numbers, got start = ", start,
                             ", end = ", end, ", step = ", step);
-  check<ErrorKind::Runtime>(first == last || (last > first) == (by > 0),
-                            "range: expected a step from start towards end, got start = ", start,
+  check<ErrorKind::Runtime>(first == last || (last > first) == (by > 0), OpName("range"),
+                            "expected a step from start towards end, got start = ", start,
                             ", end = ", end, ", step = ", step);
   const double length = std::floor((last - first) / by) + 1;
-  check<ErrorKind::Runtime>(length < 9e18, "range: expected a length that can be counted, got ",
-                            length);
+  check<ErrorKind::Runtime>(length < 9e18, OpName("range"),
+                            "expected a length that can be counted, got ", length);
   return fresh(aten::_linear_(options.empty({static_cast<int64_t>(length)}), start, step));
 }
 Tensor range(const Scalar& start, const Scalar& end, OptDtype dtype, OptLayout layout,
@@ -87,12 +87,12 @@ Tensor empty_permuted(IntList size, IntList physical_layout, OptDtype dtype, Opt
   const FactoryOptions options("empty_permuted", dtype, layout, device, pin_memory,
                                default_dtype());
   const int64_t rank = static_cast<int64_t>(size.size());
-  check<ErrorKind::Runtime>(physical_layout.size() == size.size(),
-                            "empty_permuted: expected a place for each of ", rank,
+  check<ErrorKind::Runtime>(physical_layout.size() == size.size(), OpName("empty_permuted"),
+                            "expected a place for each of ", rank,
                             " dimensions, got physical_layout = ", physical_layout);
   for (const int64_t d : physical_layout) {
-    check<ErrorKind::Runtime>(d >= 0 && d < rank,
-                              "empty_permuted: expected physical_layout with entries in [0, ", rank,
+    check<ErrorKind::Runtime>(d >= 0 && d < rank, OpName("empty_permuted"),
+                              "expected physical_layout with entries in [0, ", rank,
                               "), got physical_layout = ", physical_layout);
   }
   const DimVector order = wrap_dims("empty_permuted", physical_layout, rank, false);

@@ -43,31 +43,32 @@ __int128 exact(const Scalar& s) {
 
 int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   const auto inconsistent = [&](bool ok) {
-    check<ErrorKind::Runtime>(
-        ok, "arange: expected a step that leads from start to end, got start = ", start,
-        ", end = ", end, ", step = ", step);
+    check<ErrorKind::Runtime>(ok, OpName("arange"),
+                              "expected a step that leads from start to end, got start = ", start,
+                              ", end = ", end, ", step = ", step);
   };
   check<ErrorKind::Runtime>(!start.is_complex() && !end.is_complex() && !step.is_complex(),
-                            "arange: expected real numbers, got start = ", start, ", end = ", end,
-                            ", step = ", step);
-  check<ErrorKind::Runtime>(!step.equal(0), "arange: expected step != 0, got step = ", step);
+                            OpName("arange"), "expected real numbers, got start = ", start,
+                            ", end = ", end, ", step = ", step);
+  check<ErrorKind::Runtime>(!step.equal(0), OpName("arange"),
+                            "expected step != 0, got step = ", step);
   if (start.is_integral() && end.is_integral() && step.is_integral()) {
     const __int128 by = exact(step), span = exact(end) - exact(start);
     inconsistent(span == 0 || (span > 0) == (by > 0));
     const __int128 length = (span + by - (by > 0 ? 1 : -1)) / by;
-    check<ErrorKind::Runtime>(length <= INT64_MAX,
-                              "arange: expected a length that can be counted, got start = ", start,
+    check<ErrorKind::Runtime>(length <= INT64_MAX, OpName("arange"),
+                              "expected a length that can be counted, got start = ", start,
                               ", end = ", end);
     return static_cast<int64_t>(length);
   }
   const double first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
   check<ErrorKind::Runtime>(std::isfinite(first) && std::isfinite(last) && std::isfinite(by),
-                            "arange: expected finite numbers, got start = ", start, ", end = ", end,
-                            ", step = ", step);
+                            OpName("arange"), "expected finite numbers, got start = ", start,
+                            ", end = ", end, ", step = ", step);
   inconsistent(first == last || (last > first) == (by > 0));
   const double length = std::ceil((last - first) / by);
-  check<ErrorKind::Runtime>(length < 9e18,
-                            "arange: expected a length that can be counted, got start = ", start,
+  check<ErrorKind::Runtime>(length < 9e18, OpName("arange"),
+                            "expected a length that can be counted, got start = ", start,
                             ", end = ", end, ", step = ", step);
   return static_cast<int64_t>(length);
 }
@@ -87,8 +88,8 @@ __int128 lower_count(int64_t row, int64_t col, int64_t offset) {
 Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool upper,
                         const FactoryOptions& options) {
   constexpr int64_t kMax = int64_t{1} << 31;
-  check<ErrorKind::Value>(row <= kMax && col <= kMax, op,
-                          ": expected row and col <= 2^31, got row = ", row, ", col = ", col);
+  check<ErrorKind::Value>(row <= kMax && col <= kMax, OpName(op),
+                          "expected row and col <= 2^31, got row = ", row, ", col = ", col);
   offset = std::clamp(offset, -kMax - 1, kMax + 1);
   const __int128 count = upper
                              ? static_cast<__int128>(row) * col - lower_count(row, col, offset - 1)
@@ -130,9 +131,8 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, OptDtype 
   const bool complex = start.is_complex() || end.is_complex();
   const FactoryOptions options("linspace", dtype, layout, device, pin_memory,
                                complex ? to_complex(default_dtype()) : default_dtype());
-  check<ErrorKind::Runtime>(!complex || is_complex(options.dtype),
-                            "linspace: expected a complex dtype for complex numbers, got ",
-                            options.dtype);
+  check<ErrorKind::Runtime>(!complex || is_complex(options.dtype), OpName("linspace"),
+                            "expected a complex dtype for complex numbers, got ", options.dtype);
   return fresh(aten::_linspace_(options.empty({steps}), in_dtype("linspace", start, options.dtype),
                                 in_dtype("linspace", end, options.dtype)));
 }
@@ -142,9 +142,8 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
   const bool complex = start.is_complex() || end.is_complex();
   const FactoryOptions options("logspace", dtype, layout, device, pin_memory,
                                complex ? to_complex(default_dtype()) : default_dtype());
-  check<ErrorKind::Runtime>(!complex || is_complex(options.dtype),
-                            "logspace: expected a complex dtype for complex numbers, got ",
-                            options.dtype);
+  check<ErrorKind::Runtime>(!complex || is_complex(options.dtype), OpName("logspace"),
+                            "expected a complex dtype for complex numbers, got ", options.dtype);
   const ScalarType exact = is_complex(options.dtype) ? ScalarType::Complex128 : ScalarType::Float64;
   const Tensor exponents = aten::linspace(in_dtype("logspace", start, options.dtype),
                                           in_dtype("logspace", end, options.dtype), steps, exact,
@@ -178,13 +177,15 @@ Tensor triu_indices(int64_t row, int64_t col, int64_t offset, OptDtype dtype, Op
 }
 
 std::vector<Tensor> meshgrid(TensorList tensors) {
-  check<ErrorKind::Runtime>(!tensors.empty(), "meshgrid: expected at least one tensor, got none");
+  check<ErrorKind::Runtime>(!tensors.empty(), OpName("meshgrid"),
+                            "expected at least one tensor, got none");
   DimVector sizes;
   for (const Tensor& t : tensors) {
-    check<ErrorKind::Runtime>(t.dim() <= 1, "meshgrid: expected tensors of 0 or 1 dimensions, got ",
-                              t.dim());
+    check<ErrorKind::Runtime>(t.dim() <= 1, OpName("meshgrid"),
+                              "expected tensors of 0 or 1 dimensions, got ", t.dim());
     check<ErrorKind::Runtime>(t.dtype() == tensors[0].dtype() && t.device() == tensors[0].device(),
-                              "meshgrid: expected tensors of one dtype on one device, got ",
+                              OpName("meshgrid"),
+                              "expected tensors of one dtype on one device, got ",
                               tensors[0].dtype(), " and ", t.dtype());
     sizes.push_back(t.numel());
   }
@@ -198,8 +199,8 @@ std::vector<Tensor> meshgrid(TensorList tensors) {
 }
 
 std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
-  check<ErrorKind::Runtime>(indexing == "ij" || indexing == "xy",
-                            "meshgrid: expected indexing \"ij\" or \"xy\", got \"", indexing, "\"");
+  check<ErrorKind::Runtime>(indexing == "ij" || indexing == "xy", OpName("meshgrid"),
+                            "expected indexing \"ij\" or \"xy\", got \"", indexing, "\"");
   if (indexing == "ij" || tensors.size() < 2) return composite::meshgrid(tensors);
   std::vector<Tensor> swapped = tensors.vec();
   std::swap(swapped[0], swapped[1]);
@@ -210,11 +211,11 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
   check<ErrorKind::NotImplemented>(
-      is_floating(imag.dtype()) && imag.dtype() != ScalarType::BFloat16,
-      "complex: expected imag of a dtype in (float16, float32, float64), got ", imag.dtype());
-  check<ErrorKind::Runtime>(real.dtype() == imag.dtype(),
-                            "complex: expected real and imag of one dtype, got ", real.dtype(),
-                            " and ", imag.dtype());
+      is_floating(imag.dtype()) && imag.dtype() != ScalarType::BFloat16, OpName("complex"),
+      "expected imag of a dtype in (float16, float32, float64), got ", imag.dtype());
+  check<ErrorKind::Runtime>(real.dtype() == imag.dtype(), OpName("complex"),
+                            "expected real and imag of one dtype, got ", real.dtype(), " and ",
+                            imag.dtype());
   const DimVector sizes = shape::broadcast_sizes("complex", real.sizes(), imag.sizes());
   const Tensor parts[] = {aten::expand(real, sizes), aten::expand(imag, sizes)};
   return aten::view_as_complex(aten::stack(TensorList(parts, 2), -1));

@@ -12,13 +12,13 @@ namespace treadle::composite {
 namespace {
 
 void require_points(const char* op, const char* name, int64_t n) {
-  check<ErrorKind::Runtime>(n > 0, op, ": expected at least 1 point, got ", name, " = ", n);
+  check<ErrorKind::Runtime>(n > 0, OpName(op), "expected at least 1 point, got ", name, " = ", n);
 }
 
 // The size of a real signal from that of the half of its transform.
 int64_t whole(const char* op, int64_t half) {
-  check<ErrorKind::Runtime>(half < (int64_t{1} << 61), op, ": expected a size below 2^61, got ",
-                            half);
+  check<ErrorKind::Runtime>(half < (int64_t{1} << 61), OpName(op),
+                            "expected a size below 2^61, got ", half);
   return 2 * (half - 1);
 }
 
@@ -27,8 +27,8 @@ int64_t whole(const char* op, int64_t half) {
 FftNorm fft_norm(const char* op, std::optional<std::string_view> norm, bool forward) {
   const std::string_view name = norm.value_or("backward");
   if (name == "ortho") return FftNorm::kRoot;
-  check<ErrorKind::Runtime>(name == "forward" || name == "backward", op,
-                            ": expected norm 'forward', 'backward' or 'ortho', got norm = '", name,
+  check<ErrorKind::Runtime>(name == "forward" || name == "backward", OpName(op),
+                            "expected norm 'forward', 'backward' or 'ortho', got norm = '", name,
                             "'");
   return (name == "forward") == forward ? FftNorm::kCount : FftNorm::kNone;
 }
@@ -42,15 +42,15 @@ Tensor fft_input(const char*, const Tensor& self, bool complex) {
 }
 
 Tensor fft_real_input(const char* op, const Tensor& self) {
-  check<ErrorKind::Runtime>(!self.is_complex(), op, ": expected self of a real dtype, got ",
+  check<ErrorKind::Runtime>(!self.is_complex(), OpName(op), "expected self of a real dtype, got ",
                             name_of(self.dtype()));
   return fft_input(op, self, false);
 }
 
 FftDims fft_dim(const char* op, const Tensor& self, std::optional<int64_t> n, int64_t dim,
                 bool half) {
-  check<ErrorKind::Index>(self.dim() > 0, op,
-                          ": expected a tensor with at least 1 dimension, got a 0-dim one");
+  check<ErrorKind::Index>(self.dim() > 0, OpName(op),
+                          "expected a tensor with at least 1 dimension, got a 0-dim one");
   dim = wrap_dim(op, dim, self.dim());
   const int64_t size = self.size(dim);
   const int64_t count = n ? *n : half ? whole(op, size) : size;
@@ -63,15 +63,15 @@ FftDims fft_dims(const char* op, const Tensor& self, OptionalIntList s, Optional
   FftDims result;
   const int64_t rank = self.dim();
   if (dim) {
-    check<ErrorKind::Index>(rank > 0 || dim->empty(), op,
-                            ": expected a tensor with at least 1 dimension, got a 0-dim one");
+    check<ErrorKind::Index>(rank > 0 || dim->empty(), OpName(op),
+                            "expected a tensor with at least 1 dimension, got a 0-dim one");
     result.dims = wrap_dims(op, dim, rank, false);
-    check<ErrorKind::Runtime>(!s || s->size() == dim->size(), op,
-                              ": expected s and dim of the same length, got s = ", s,
+    check<ErrorKind::Runtime>(!s || s->size() == dim->size(), OpName(op),
+                              "expected s and dim of the same length, got s = ", s,
                               ", dim = ", dim);
   } else {
     const int64_t count = s ? static_cast<int64_t>(s->size()) : rank;
-    check<ErrorKind::Runtime>(count <= rank, op, ": expected s of at most ", rank,
+    check<ErrorKind::Runtime>(count <= rank, OpName(op), "expected s of at most ", rank,
                               " entries, one for each dimension, got s = ", s);
     for (int64_t d = rank - count; d < rank; ++d) result.dims.push_back(d);
   }

@@ -54,8 +54,8 @@ Tensor full(const char* op, const Tensor& self, const FftDims& dims, Norm norm, 
 
 // Real to the first half of the transform.
 Tensor to_half(const char* op, const Tensor& self, const FftDims& dims, Norm norm, bool forward) {
-  check<ErrorKind::Runtime>(!dims.dims.empty(), op,
-                            ": expected at least 1 dimension to transform, got none");
+  check<ErrorKind::Runtime>(!dims.dims.empty(), OpName(op),
+                            "expected at least 1 dimension to transform, got none");
   const auto division = static_cast<int64_t>(fft_norm(op, norm, forward));
   const Tensor input = fft_resized(op, fft_real_input(op, self), dims);
   return aten::_fft_r2c(input, dims.dims, division, forward);
@@ -63,8 +63,8 @@ Tensor to_half(const char* op, const Tensor& self, const FftDims& dims, Norm nor
 
 // The first half of the transform to the real signal.
 Tensor from_half(const char* op, const Tensor& self, FftDims dims, Norm norm, bool forward) {
-  check<ErrorKind::Runtime>(!dims.dims.empty(), op,
-                            ": expected at least 1 dimension to transform, got none");
+  check<ErrorKind::Runtime>(!dims.dims.empty(), OpName(op),
+                            "expected at least 1 dimension to transform, got none");
   const auto division = static_cast<int64_t>(fft_norm(op, norm, forward));
   const int64_t size = dims.sizes.back();
   dims.sizes.back() = size / 2 + 1;
@@ -84,7 +84,7 @@ Tensor shifted(const char* op, const Tensor& self, OptionalIntList dim, bool bac
 // 0, 1, ... `positive` of them, then `negative` up to -1, in steps of 1 / (n * d).
 Tensor frequencies(const FactoryOptions& options, int64_t n, double d, int64_t positive,
                    int64_t negative) {
-  check<ErrorKind::Value>(d != 0, options.op, ": expected d != 0, got d = ", d);
+  check<ErrorKind::Value>(d != 0, OpName(options.op), "expected d != 0, got d = ", d);
   // In double precision, so that large counts stay exact.
   const auto range = [&](int64_t from, int64_t to) {
     return aten::arange(from, to, ScalarType::Float64, std::nullopt, options.device);

@@ -48,11 +48,11 @@ bool is_mask(const Tensor& index) {
 // A mask at position `at` covers as many dimensions of self as it has.
 void check_mask(const char* op, const Tensor& self, const Tensor& mask, int64_t at) {
   const int64_t end = at + mask.dim();
-  check<ErrorKind::Index>(mask.dim() > 0, op,
-                          ": expected a mask with at least 1 dimension, got a 0-dim one");
+  check<ErrorKind::Index>(mask.dim() > 0, OpName(op),
+                          "expected a mask with at least 1 dimension, got a 0-dim one");
   check<ErrorKind::Index>(
-      end <= self.dim() && self.sizes().slice(at, mask.dim()) == mask.sizes(), op,
-      ": expected a mask of the shape of the dimensions it selects from, got shape ", mask.sizes(),
+      end <= self.dim() && self.sizes().slice(at, mask.dim()) == mask.sizes(), OpName(op),
+      "expected a mask of the shape of the dimensions it selects from, got shape ", mask.sizes(),
       " at dimension ", at, " of a tensor of shape ", self.sizes());
 }
 
@@ -106,14 +106,14 @@ int64_t only_mask(TensorList indices) {
 Tensor flat(const Tensor& t) { return t.dim() == 1 ? t : aten::reshape(t, {-1}); }
 
 void check_bool_mask(const char* op, const Tensor& mask) {
-  check<ErrorKind::Runtime>(mask.dtype() == ScalarType::Bool, op,
-                            ": expected mask of dtype bool, got ", mask.dtype());
+  check<ErrorKind::Runtime>(mask.dtype() == ScalarType::Bool, OpName(op),
+                            "expected mask of dtype bool, got ", mask.dtype());
 }
 
 DimVector broadcast_sizes(const char* op, const Tensor& a, const Tensor& b) {
   const auto sizes = shape::broadcast_two(a.sizes(), b.sizes());
-  check<ErrorKind::Runtime>(sizes.has_value(), op,
-                            ": expected shapes that broadcast together, got ", a.sizes(), " and ",
+  check<ErrorKind::Runtime>(sizes.has_value(), OpName(op),
+                            "expected shapes that broadcast together, got ", a.sizes(), " and ",
                             b.sizes());
   return *sizes;
 }
@@ -146,8 +146,8 @@ Tensor index_put_(const Tensor& self, TensorList indices, const Tensor& given, b
   const Tensor values = without_leading_ones(given);
   const Tensor here = values.dim() == 0 ? beside(self, values) : values;
   const Tensor source = values.impl()->is_wrapped_number() ? aten::to(here, self.dtype()) : here;
-  check<ErrorKind::Runtime>(source.dtype() == self.dtype(),
-                            "index_put: expected values of self's dtype ", self.dtype(), ", got ",
+  check<ErrorKind::Runtime>(source.dtype() == self.dtype(), OpName("index_put"),
+                            "expected values of self's dtype ", self.dtype(), ", got ",
                             source.dtype());
   if (are_integers(self, indices))
     return aten::_index_put_integer_(self, indices, source, accumulate);
@@ -162,15 +162,15 @@ Tensor index_put_(const Tensor& self, TensorList indices, const Tensor& given, b
   }
   const std::vector<Tensor> integers = integer_indices("index_put", self, indices);
   if (!integers.empty()) return aten::_index_put_integer_(self, integers, source, accumulate);
-  check<ErrorKind::Runtime>(
-      !accumulate, "index_put: expected at least one index tensor with accumulate, got none");
+  check<ErrorKind::Runtime>(!accumulate, OpName("index_put"),
+                            "expected at least one index tensor with accumulate, got none");
   return aten::copy_(self, source);
 }
 
 Tensor index_fill_tensor(const Tensor& self, int64_t dim, const Tensor& index,
                          const Tensor& value) {
-  check<ErrorKind::Runtime>(value.dim() == 0, "index_fill: expected a 0-dim value, got shape ",
-                            value.sizes());
+  check<ErrorKind::Runtime>(value.dim() == 0, OpName("index_fill"),
+                            "expected a 0-dim value, got shape ", value.sizes());
   const int64_t d = wrap_dim("index_fill", dim, self.dim());
   DimVector sizes(self.sizes());
   if (self.dim() > 0) sizes[d] = index.numel();
@@ -186,9 +186,9 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
 
 Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
   check_bool_mask("masked_scatter", mask);
-  check<ErrorKind::Runtime>(source.dtype() == self.dtype(),
-                            "masked_scatter: expected source of self's dtype ", self.dtype(),
-                            ", got ", source.dtype());
+  check<ErrorKind::Runtime>(source.dtype() == self.dtype(), OpName("masked_scatter"),
+                            "expected source of self's dtype ", self.dtype(), ", got ",
+                            source.dtype());
   const DimVector sizes = broadcast_sizes("masked_scatter", self, mask);
   if (sizes.empty()) {
     return aten::reshape(masked_scatter(aten::unsqueeze(self, 0), aten::unsqueeze(mask, 0), source),
@@ -198,8 +198,9 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
   const std::vector<Tensor> positions =
       integer_indices("masked_scatter", target, {aten::expand(mask, sizes)});
   const int64_t count = positions[0].numel();
-  check<ErrorKind::Runtime>(source.numel() >= count, "masked_scatter: expected at least ", count,
-                            " elements in source, one for each true of mask, got ", source.numel());
+  check<ErrorKind::Runtime>(source.numel() >= count, OpName("masked_scatter"), "expected at least ",
+                            count, " elements in source, one for each true of mask, got ",
+                            source.numel());
   return aten::_index_put_integer(target, positions, aten::narrow(flat(source), 0, 0, count),
                                   false);
 }
@@ -213,21 +214,21 @@ Tensor take(const Tensor& self, const Tensor& index) {
 }
 
 Tensor put(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
-  check<ErrorKind::Runtime>(source.numel() == index.numel(),
-                            "put: expected source with as many elements as index, got shapes ",
+  check<ErrorKind::Runtime>(source.numel() == index.numel(), OpName("put"),
+                            "expected source with as many elements as index, got shapes ",
                             source.sizes(), " and ", index.sizes());
-  check<ErrorKind::Runtime>(source.dtype() == self.dtype(), "put: expected source of self's dtype ",
-                            self.dtype(), ", got ", source.dtype());
+  check<ErrorKind::Runtime>(source.dtype() == self.dtype(), OpName("put"),
+                            "expected source of self's dtype ", self.dtype(), ", got ",
+                            source.dtype());
   return aten::reshape(
       aten::_index_put_integer(flat(self), {flat(index)}, flat(source), accumulate), self.sizes());
 }
 
 Tensor take_along_dim(const Tensor& self, const Tensor& given, std::optional<int64_t> dim) {
   if (!dim) return composite::take_along_dim(flat(self), flat(given), 0);
-  check<ErrorKind::Runtime>(
-      self.dim() == given.dim(),
-      "take_along_dim: expected indices with as many dimensions as self, got shapes ",
-      given.sizes(), " and ", self.sizes());
+  check<ErrorKind::Runtime>(self.dim() == given.dim(), OpName("take_along_dim"),
+                            "expected indices with as many dimensions as self, got shapes ",
+                            given.sizes(), " and ", self.sizes());
   const int64_t d = wrap_dim("take_along_dim", *dim, self.dim());
   // Negative positions count from the end.
   const int64_t length = self.dim() == 0 ? 1 : self.size(d);
@@ -237,10 +238,9 @@ Tensor take_along_dim(const Tensor& self, const Tensor& given, std::optional<int
   DimVector own(self.sizes()), theirs(indices.sizes());
   own[d] = theirs[d] = 1;
   const auto sizes = shape::broadcast_two(own, theirs);
-  check<ErrorKind::Runtime>(
-      sizes.has_value(),
-      "take_along_dim: expected shapes that broadcast together but for dimension ", d, ", got ",
-      self.sizes(), " and ", indices.sizes());
+  check<ErrorKind::Runtime>(sizes.has_value(), OpName("take_along_dim"),
+                            "expected shapes that broadcast together but for dimension ", d,
+                            ", got ", self.sizes(), " and ", indices.sizes());
   own = theirs = *sizes;
   own[d] = self.size(d);
   theirs[d] = indices.size(d);
@@ -248,29 +248,28 @@ Tensor take_along_dim(const Tensor& self, const Tensor& given, std::optional<int
 }
 
 Tensor one_hot(const Tensor& self, int64_t num_classes) {
-  check<ErrorKind::Runtime>(self.dtype() == ScalarType::Int64,
-                            "one_hot: expected self of dtype int64, got ", self.dtype());
+  check<ErrorKind::Runtime>(self.dtype() == ScalarType::Int64, OpName("one_hot"),
+                            "expected self of dtype int64, got ", self.dtype());
   DimVector sizes(self.sizes());
   if (self.numel() == 0) {
     check<ErrorKind::Runtime>(
-        num_classes > 0,
-        "one_hot: expected num_classes > 0 for a tensor without elements, got num_classes = ",
-        num_classes);
+        num_classes > 0, OpName("one_hot"),
+        "expected num_classes > 0 for a tensor without elements, got num_classes = ", num_classes);
     sizes.push_back(num_classes);
     return aten::new_zeros(self, sizes);
   }
   if (!self.is_meta()) {
     const int64_t least = aten::item(std::get<0>(aten::min(flat(self), 0))).to<int64_t>();
     const int64_t most = aten::item(std::get<0>(aten::max(flat(self), 0))).to<int64_t>();
-    check<ErrorKind::Runtime>(least >= 0, "one_hot: expected classes >= 0, got ", least);
+    check<ErrorKind::Runtime>(least >= 0, OpName("one_hot"), "expected classes >= 0, got ", least);
     check<ErrorKind::Runtime>(most < INT64_MAX && (num_classes < 0 || most < num_classes),
-                              "one_hot: expected classes < num_classes = ", num_classes, ", got ",
-                              most);
+                              OpName("one_hot"), "expected classes < num_classes = ", num_classes,
+                              ", got ", most);
     if (num_classes < 0) num_classes = most + 1;
   }
   check<ErrorKind::NotImplemented>(
-      num_classes >= 0,
-      "one_hot: expected num_classes on the meta device, got num_classes = ", num_classes);
+      num_classes >= 0, OpName("one_hot"),
+      "expected num_classes on the meta device, got num_classes = ", num_classes);
   sizes.push_back(num_classes);
   return aten::scatter_(aten::new_zeros(self, sizes), -1, aten::unsqueeze(self, -1), Scalar(1));
 }

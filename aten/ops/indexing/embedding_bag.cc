@@ -11,8 +11,8 @@ namespace {
 
 Tensor as_indices(const char* name, const Tensor& t) {
   check<ErrorKind::Runtime>(t.dtype() == ScalarType::Int64 || t.dtype() == ScalarType::Int32,
-                            "embedding_bag: expected ", name, " of dtype int32 or int64, got ",
-                            t.dtype());
+                            OpName("embedding_bag"), "expected ", name,
+                            " of dtype int32 or int64, got ", t.dtype());
   return t.dtype() == ScalarType::Int64 ? t : aten::to(t, ScalarType::Int64);
 }
 
@@ -22,16 +22,16 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
     const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
     int64_t mode, bool sparse, const Tensor& per_sample_weights, bool include_last_offset,
     std::optional<int64_t> padding_idx) {
-  check<ErrorKind::NotImplemented>(!sparse, "embedding_bag: expected sparse = False, got True");
-  check<ErrorKind::Runtime>(!(scale_grad_by_freq && mode == 2),
-                            "embedding_bag: expected scale_grad_by_freq = False for mode 2 (max), "
+  check<ErrorKind::NotImplemented>(!sparse, OpName("embedding_bag"),
+                                   "expected sparse = False, got True");
+  check<ErrorKind::Runtime>(!(scale_grad_by_freq && mode == 2), OpName("embedding_bag"),
+                            "expected scale_grad_by_freq = False for mode 2 (max), "
                             "got True");
   int64_t padding = -1;
   if (padding_idx) {
     const int64_t rows = weight.dim() > 0 ? weight.size(0) : 0;
-    check<ErrorKind::Runtime>(*padding_idx >= -rows && *padding_idx < rows,
-                              "embedding_bag: expected padding_idx within ", rows, " rows, got ",
-                              *padding_idx);
+    check<ErrorKind::Runtime>(*padding_idx >= -rows && *padding_idx < rows, OpName("embedding_bag"),
+                              "expected padding_idx within ", rows, " rows, got ", *padding_idx);
     padding = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
   }
   return aten::_embedding_bag(weight, as_indices("indices", indices),

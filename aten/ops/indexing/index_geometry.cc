@@ -21,8 +21,8 @@ std::optional<DimVector> broadcast_two(IntList a, IntList b) {
 }
 
 IndexGeometry index_geometry(const char* op, const Tensor& self, TensorList indices) {
-  check<ErrorKind::Index>(static_cast<int64_t>(indices.size()) <= self.dim(), op,
-                          ": expected at most ", self.dim(), " indices for a tensor of shape ",
+  check<ErrorKind::Index>(static_cast<int64_t>(indices.size()) <= self.dim(), OpName(op),
+                          "expected at most ", self.dim(), " indices for a tensor of shape ",
                           self.sizes(), ", got ", indices.size());
   IndexGeometry g;
   bool adjacent = true;
@@ -34,22 +34,22 @@ IndexGeometry index_geometry(const char* op, const Tensor& self, TensorList indi
     }
     const Tensor& index = indices[d];
     check<ErrorKind::Index>(
-        index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32, op,
-        ": expected index tensors of dtype int64, int32, bool or uint8, got ", index.dtype());
+        index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32, OpName(op),
+        "expected index tensors of dtype int64, int32, bool or uint8, got ", index.dtype());
     if (g.indexed_dims.empty()) {
       g.index_sizes = index.sizes();
     } else {
       const auto sizes = broadcast_two(g.index_sizes, index.sizes());
-      check<ErrorKind::Index>(sizes.has_value(), op,
-                              ": expected index tensors whose shapes broadcast together, got ",
+      check<ErrorKind::Index>(sizes.has_value(), OpName(op),
+                              "expected index tensors whose shapes broadcast together, got ",
                               g.index_sizes, " and ", index.sizes());
       g.index_sizes = *sizes;
       if (g.indexed_dims.back() != d - 1) adjacent = false;
     }
     g.indexed_dims.push_back(d);
   }
-  check<ErrorKind::Index>(!g.indexed_dims.empty(), op,
-                          ": expected at least one index tensor, got none");
+  check<ErrorKind::Index>(!g.indexed_dims.empty(), OpName(op),
+                          "expected at least one index tensor, got none");
   if (!adjacent) {
     DimVector rest = g.before_dims;
     for (const int64_t d : g.after_dims) rest.push_back(d);

@@ -16,8 +16,8 @@ namespace {
 
 // The indices, each drawn to the range of its dimension.
 std::vector<Tensor> within(const char* op, const Tensor& self, TensorList indices) {
-  check<ErrorKind::Index>(static_cast<int64_t>(indices.size()) <= self.dim(), op,
-                          ": expected at most ", self.dim(), " indices for shape ", self.sizes(),
+  check<ErrorKind::Index>(static_cast<int64_t>(indices.size()) <= self.dim(), OpName(op),
+                          "expected at most ", self.dim(), " indices for shape ", self.sizes(),
                           ", got ", indices.size());
   std::vector<Tensor> result;
   for (size_t d = 0; d < indices.size(); ++d) {

@@ -71,17 +71,17 @@ Tensor index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const 
                     std::string_view reduce, bool include_self) {
   const int64_t d = wrap_dim("index_reduce", dim, self.dim());
   check<ErrorKind::Index>(index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32,
-                          "index_reduce: expected index of dtype int64 or int32, got ",
+                          OpName("index_reduce"), "expected index of dtype int64 or int32, got ",
                           index.dtype());
   DimVector expected(self.sizes());
   if (self.dim() > 0) expected[d] = index.numel();
   check<ErrorKind::Index>(
       source.sizes() == IntList(expected) && (self.dim() > 0 || index.numel() == 1),
-      "index_reduce: expected source of shape ", expected, " for index of length ", index.numel(),
-      ", got ", source.sizes());
-  check<ErrorKind::Runtime>(source.dtype() == self.dtype(),
-                            "index_reduce: expected source of self's dtype ", self.dtype(),
-                            ", got ", source.dtype());
+      OpName("index_reduce"), "expected source of shape ", expected, " for index of length ",
+      index.numel(), ", got ", source.sizes());
+  check<ErrorKind::Runtime>(source.dtype() == self.dtype(), OpName("index_reduce"),
+                            "expected source of self's dtype ", self.dtype(), ", got ",
+                            source.dtype());
   DimVector along(static_cast<size_t>(self.dim()), 1);
   if (self.dim() > 0) along[d] = index.numel();
   const Tensor places = aten::expand(aten::reshape(index, along), expected);
@@ -96,8 +96,8 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   int64_t pool = n;
   const bool fits = !with_replacement || n == 0 || !__builtin_add_overflow(n - 1, r, &pool);
   const int64_t rows = !fits ? -1 : with_replacement && n == 0 ? 0 : binomial_coefficient(pool, r);
-  check<ErrorKind::Runtime>(rows >= 0, "combinations: expected fewer combinations, got r = ", r,
-                            " of ", n, " elements");
+  check<ErrorKind::Runtime>(rows >= 0, OpName("combinations"),
+                            "expected fewer combinations, got r = ", r, " of ", n, " elements");
   checked_numel({rows, r}, 8);
   const Tensor index = empty_cpu({rows, r}, ScalarType::Int64);
   if (!self.is_meta()) write_combinations(n, r, rows, with_replacement, index.data_as<int64_t>());

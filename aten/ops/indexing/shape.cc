@@ -10,18 +10,18 @@ namespace {
 
 void check_integer_index(const char* op, const Tensor& index) {
   check<ErrorKind::Runtime>(
-      index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32, op,
-      ": expected index of dtype int64 or int32, got ", index.dtype());
+      index.dtype() == ScalarType::Int64 || index.dtype() == ScalarType::Int32, OpName(op),
+      "expected index of dtype int64 or int32, got ", index.dtype());
 }
 
 void check_flat_index(const char* op, const Tensor& index) {
   check_integer_index(op, index);
-  check<ErrorKind::Index>(index.dim() <= 1, op,
-                          ": expected index with at most 1 dimension, got shape ", index.sizes());
+  check<ErrorKind::Index>(index.dim() <= 1, OpName(op),
+                          "expected index with at most 1 dimension, got shape ", index.sizes());
 }
 
 void check_same_dtype(const char* op, const char* name, const Tensor& self, const Tensor& other) {
-  check<ErrorKind::Runtime>(other.dtype() == self.dtype(), op, ": expected ", name,
+  check<ErrorKind::Runtime>(other.dtype() == self.dtype(), OpName(op), "expected ", name,
                             " of self's dtype ", self.dtype(), ", got ", other.dtype());
 }
 
@@ -32,8 +32,8 @@ int64_t rank_of(const Tensor& t) { return t.dim() == 0 ? 1 : t.dim(); }
 void check_index_fits(const char* op, const char* name, const Tensor& self, int64_t skip,
                       const Tensor& index) {
   for (int64_t d = 0; d < rank_of(index); ++d) {
-    check<ErrorKind::Runtime>(d == skip || size_of(index, d) <= size_of(self, d), op,
-                              ": expected index no larger than ", name, " in dimension ", d,
+    check<ErrorKind::Runtime>(d == skip || size_of(index, d) <= size_of(self, d), OpName(op),
+                              "expected index no larger than ", name, " in dimension ", d,
                               ", got shapes ", index.sizes(), " and ", self.sizes());
   }
 }
@@ -59,8 +59,8 @@ TensorSpec index_put_integer(const char* /*op*/, const Tensor& self, TensorList 
   const TensorSpec target = index_integer(op, self, indices);
   check_same_dtype(op, "values", self, values);
   const auto sizes = broadcast_two(target.sizes, values.sizes());
-  check<ErrorKind::Runtime>(sizes && *sizes == target.sizes, op,
-                            ": expected values that broadcast to the indexed shape ", target.sizes,
+  check<ErrorKind::Runtime>(sizes && *sizes == target.sizes, OpName(op),
+                            "expected values that broadcast to the indexed shape ", target.sizes,
                             ", got shape ", values.sizes());
   return like(self, common_device(op, {&self, &values}, {"self", "values"}));
 }
@@ -72,8 +72,8 @@ TensorSpec index_select(const char* op, const Tensor& self, int64_t dim, const T
   if (self.dim() > 0)
     spec.sizes[dim] = index.numel();
   else
-    check<ErrorKind::Index>(index.numel() == 1, op, ": expected one index for a 0-dim tensor, got ",
-                            index.numel());
+    check<ErrorKind::Index>(index.numel() == 1, OpName(op),
+                            "expected one index for a 0-dim tensor, got ", index.numel());
   checked_numel(spec.sizes, self.element_size());
   return spec;
 }
@@ -89,8 +89,8 @@ TensorSpec index_write(const char* op, const Tensor& self, int64_t dim, const Te
       self.dim() == 0 && index.numel() == 1 && source.numel() == 1 && source.dim() <= 1;
   const bool scalar_source = self.dim() == 1 && source.dim() == 0 && index.numel() == 1;
   check<ErrorKind::Index>(
-      one || scalar_source || (self.dim() > 0 && IntList(expected) == source.sizes()), op,
-      ": expected source of shape ", expected, " for index of length ", index.numel(), ", got ",
+      one || scalar_source || (self.dim() > 0 && IntList(expected) == source.sizes()), OpName(op),
+      "expected source of shape ", expected, " for index of length ", index.numel(), ", got ",
       source.sizes());
   return like(self, common_device(op, {&self, &index, &source}, {"self", "index", "source"}));
 }
@@ -108,8 +108,8 @@ TensorSpec gather(const char* op, const Tensor& self, int64_t dim, const Tensor&
                   common_device(op, {&self, &index}, {"self", "index"})};
   checked_numel(spec.sizes, self.element_size());
   if (index.numel() == 0) return spec;
-  check<ErrorKind::Runtime>(rank_of(index) == rank_of(self), op,
-                            ": expected index with as many dimensions as self, got shapes ",
+  check<ErrorKind::Runtime>(rank_of(index) == rank_of(self), OpName(op),
+                            "expected index with as many dimensions as self, got shapes ",
                             index.sizes(), " and ", self.sizes());
   check_index_fits(op, "self", self, dim, index);
   return spec;
@@ -120,8 +120,8 @@ TensorSpec scatter_value(const char* op, const Tensor& self, int64_t dim, const 
   check_integer_index(op, index);
   const TensorSpec spec = like(self, common_device(op, {&self, &index}, {"self", "index"}));
   if (index.numel() == 0) return spec;
-  check<ErrorKind::Runtime>(rank_of(index) == rank_of(self), op,
-                            ": expected index with as many dimensions as self, got shapes ",
+  check<ErrorKind::Runtime>(rank_of(index) == rank_of(self), OpName(op),
+                            "expected index with as many dimensions as self, got shapes ",
                             index.sizes(), " and ", self.sizes());
   check_index_fits(op, "self", self, dim, index);
   return spec;
@@ -133,16 +133,16 @@ TensorSpec scatter(const char* op, const Tensor& self, int64_t dim, const Tensor
   check_same_dtype(op, "src", self, src);
   common_device(op, {&self, &src}, {"self", "src"});
   if (index.numel() == 0) return spec;
-  check<ErrorKind::Runtime>(rank_of(index) == rank_of(src), op,
-                            ": expected index with as many dimensions as src, got shapes ",
+  check<ErrorKind::Runtime>(rank_of(index) == rank_of(src), OpName(op),
+                            "expected index with as many dimensions as src, got shapes ",
                             index.sizes(), " and ", src.sizes());
   check_index_fits(op, "src", src, -1, index);
   return spec;
 }
 
 TensorSpec embedding(const char* op, const Tensor& weight, const Tensor& indices) {
-  check<ErrorKind::Runtime>(weight.dim() == 2, op,
-                            ": expected weight with 2 dimensions, got shape ", weight.sizes());
+  check<ErrorKind::Runtime>(weight.dim() == 2, OpName(op),
+                            "expected weight with 2 dimensions, got shape ", weight.sizes());
   check_integer_index(op, indices);
   TensorSpec spec{DimVector(indices.sizes()), weight.dtype(),
                   common_device(op, {&weight, &indices}, {"weight", "indices"})};
@@ -154,12 +154,12 @@ TensorSpec embedding(const char* op, const Tensor& weight, const Tensor& indices
 TensorSpec embedding_dense_backward(const char* op, const Tensor& grad_output,
                                     const Tensor& indices, int64_t num_weights) {
   check_integer_index(op, indices);
-  check<ErrorKind::Value>(num_weights >= 0, op,
-                          ": expected num_weights >= 0, got num_weights = ", num_weights);
+  check<ErrorKind::Value>(num_weights >= 0, OpName(op),
+                          "expected num_weights >= 0, got num_weights = ", num_weights);
   check<ErrorKind::Runtime>(
       grad_output.dim() == indices.dim() + 1 &&
           grad_output.sizes().slice(0, static_cast<size_t>(indices.dim())) == indices.sizes(),
-      op, ": expected grad_output of indices' shape and one more dimension, got shapes ",
+      OpName(op), "expected grad_output of indices' shape and one more dimension, got shapes ",
       grad_output.sizes(), " and ", indices.sizes());
   TensorSpec spec{{num_weights, grad_output.sizes().back()},
                   grad_output.dtype(),

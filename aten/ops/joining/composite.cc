@@ -26,8 +26,8 @@ Tensor in_dtype(const Tensor& t, ScalarType dtype) {
 
 template <class F>
 std::vector<Tensor> each(const char* op, TensorList tensors, F&& f) {
-  check<ErrorKind::Runtime>(!tensors.empty(), op,
-                            ": expected a non-empty list of tensors, got an empty one");
+  check<ErrorKind::Runtime>(!tensors.empty(), OpName(op),
+                            "expected a non-empty list of tensors, got an empty one");
   std::vector<Tensor> result;
   result.reserve(tensors.size());
   for (const Tensor& t : tensors) result.push_back(f(t));
@@ -67,12 +67,12 @@ Tensor cat(TensorList tensors, int64_t dim) {
 
 Tensor _chunk_cat(TensorList tensors, int64_t dim, int64_t num_chunks) {
   const char* const op = "_chunk_cat";
-  check<ErrorKind::Runtime>(!tensors.empty(), op,
-                            ": expected a non-empty list of tensors, got an empty one");
+  check<ErrorKind::Runtime>(!tensors.empty(), OpName(op),
+                            "expected a non-empty list of tensors, got an empty one");
   const Tensor& first = tensors[0];
   for (const Tensor& t : tensors) {
-    check<ErrorKind::Runtime>(dim >= 0 || t.dim() == first.dim(), op,
-                              ": expected dim >= 0 for tensors that differ in their dimensions, "
+    check<ErrorKind::Runtime>(dim >= 0 || t.dim() == first.dim(), OpName(op),
+                              "expected dim >= 0 for tensors that differ in their dimensions, "
                               "got dim = ",
                               dim);
   }
@@ -83,13 +83,13 @@ Tensor _chunk_cat(TensorList tensors, int64_t dim, int64_t num_chunks) {
   std::vector<Tensor> rows;
   rows.reserve(tensors.size());
   for (const Tensor& t : tensors) {
-    check<ErrorKind::Runtime>(t.numel() > 0, op, ": expected tensors with elements, got shape ",
-                              t.sizes());
-    check<ErrorKind::Runtime>(dim >= 0 && dim < t.dim(), op,
-                              ": expected a dim that every tensor has, got dim = ", dim,
+    check<ErrorKind::Runtime>(t.numel() > 0, OpName(op),
+                              "expected tensors with elements, got shape ", t.sizes());
+    check<ErrorKind::Runtime>(dim >= 0 && dim < t.dim(), OpName(op),
+                              "expected a dim that every tensor has, got dim = ", dim,
                               " for shape ", t.sizes());
-    check<ErrorKind::Runtime>(leading(t) == leading(first), op,
-                              ": expected tensors with the same sizes before dim, got shapes ",
+    check<ErrorKind::Runtime>(leading(t) == leading(first), OpName(op),
+                              "expected tensors with the same sizes before dim, got shapes ",
                               first.sizes(), " and ", t.sizes());
     const int64_t size = t.size(dim), piece = (size - 1) / num_chunks + 1;
     DimVector pad(2 * static_cast<size_t>(t.dim() - dim), 0);

@@ -23,8 +23,8 @@ namespace {
 
 int64_t checked_product(const char* op, int64_t a, int64_t b) {
   int64_t product = 0;
-  check<ErrorKind::Runtime>(!__builtin_mul_overflow(a, b, &product), op,
-                            ": expected sizes that fit in int64, got ", a, " x ", b);
+  check<ErrorKind::Runtime>(!__builtin_mul_overflow(a, b, &product), OpName(op),
+                            "expected sizes that fit in int64, got ", a, " x ", b);
   return product;
 }
 
@@ -51,15 +51,15 @@ Tensor flipud(const Tensor& self) { return aten::flip(self, {0}); }
 
 Tensor roll(const Tensor& self, IntList shifts, IntList dims) {
   if (dims.empty()) {
-    check<ErrorKind::Runtime>(shifts.size() == 1,
-                              "roll: expected one shift without dims, got shifts = ", shifts);
+    check<ErrorKind::Runtime>(shifts.size() == 1, OpName("roll"),
+                              "expected one shift without dims, got shifts = ", shifts);
     return copied_to_shape(roll_one(aten::reshape(self, {-1}), shifts[0], 0), self.sizes());
   }
-  check<ErrorKind::Runtime>(shifts.size() == dims.size(),
-                            "roll: expected as many shifts as dims, got shifts = ", shifts,
+  check<ErrorKind::Runtime>(shifts.size() == dims.size(), OpName("roll"),
+                            "expected as many shifts as dims, got shifts = ", shifts,
                             ", dims = ", dims);
-  check<ErrorKind::Index>(self.dim() > 0,
-                          "roll: expected at least one dimension with dims, got a 0-dim tensor");
+  check<ErrorKind::Index>(self.dim() > 0, OpName("roll"),
+                          "expected at least one dimension with dims, got a 0-dim tensor");
   Tensor result = self;
   for (size_t i = 0; i < dims.size(); ++i)
     result = roll_one(result, shifts[i], wrap_dim("roll", dims[i], self.dim()));
@@ -67,13 +67,15 @@ Tensor roll(const Tensor& self, IntList shifts, IntList dims) {
 }
 
 Tensor rot90(const Tensor& self, int64_t k, IntList dims) {
-  check<ErrorKind::Runtime>(dims.size() == 2, "rot90: expected two dims, got dims = ", dims);
-  check<ErrorKind::Runtime>(self.dim() >= 2,
-                            "rot90: expected a tensor with at least 2 dimensions, got shape ",
+  check<ErrorKind::Runtime>(dims.size() == 2, OpName("rot90"),
+                            "expected two dims, got dims = ", dims);
+  check<ErrorKind::Runtime>(self.dim() >= 2, OpName("rot90"),
+                            "expected a tensor with at least 2 dimensions, got shape ",
                             self.sizes());
   const int64_t a = wrap_dim("rot90", dims[0], self.dim());
   const int64_t b = wrap_dim("rot90", dims[1], self.dim());
-  check<ErrorKind::Runtime>(a != b, "rot90: expected two different dims, got dims = ", dims);
+  check<ErrorKind::Runtime>(a != b, OpName("rot90"),
+                            "expected two different dims, got dims = ", dims);
   switch (((k % 4) + 4) % 4) {
     case 1:
       return aten::transpose(aten::flip(self, {b}), a, b);
@@ -89,9 +91,9 @@ Tensor rot90(const Tensor& self, int64_t k, IntList dims) {
 // Each dimension becomes two, (repeat, size), and the first one is expanded.
 Tensor repeat(const Tensor& self, IntList repeats) {
   const size_t rank = repeats.size();
-  check<ErrorKind::Runtime>(static_cast<int64_t>(rank) >= self.dim(), "repeat: expected at least ",
-                            self.dim(), " repeats for a tensor of shape ", self.sizes(),
-                            ", got repeats = ", repeats);
+  check<ErrorKind::Runtime>(static_cast<int64_t>(rank) >= self.dim(), OpName("repeat"),
+                            "expected at least ", self.dim(), " repeats for a tensor of shape ",
+                            self.sizes(), ", got repeats = ", repeats);
   const size_t lead = rank - static_cast<size_t>(self.dim());
   DimVector split, expanded, result;
   for (size_t i = 0; i < rank; ++i) {
@@ -118,7 +120,8 @@ Tensor repeat_interleave_tensor(const Tensor& self, const Tensor& repeats,
   const int64_t d = wrap_dim("repeat_interleave", dim.value_or(0), input.dim());
   check<ErrorKind::Runtime>(
       repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == input.size(d)),
-      "repeat_interleave: expected 1 or ", input.size(d), " repeats, got shape ", repeats.sizes());
+      OpName("repeat_interleave"), "expected 1 or ", input.size(d), " repeats, got shape ",
+      repeats.sizes());
   const Tensor counts = aten::expand(aten::reshape(repeats, {-1}), {input.size(d)});
   return aten::index_select(input, d, aten::repeat_interleave(counts, output_size));
 }
@@ -130,8 +133,8 @@ Tensor repeat_interleave_int(const Tensor& self, int64_t repeats, std::optional<
   DimVector expanded(input.sizes()), result(input.sizes());
   expanded.insert(static_cast<size_t>(d + 1), repeats);
   result[d] = checked_product("repeat_interleave", input.size(d), repeats);
-  check<ErrorKind::Runtime>(!output_size || *output_size == result[d],
-                            "repeat_interleave: expected output_size ", result[d],
+  check<ErrorKind::Runtime>(!output_size || *output_size == result[d], OpName("repeat_interleave"),
+                            "expected output_size ", result[d],
                             ", the sum of repeats, got output_size = ", output_size);
   checked_numel(result, self.element_size());
   return copied_to_shape(aten::expand(aten::unsqueeze(input, d + 1), expanded), result);

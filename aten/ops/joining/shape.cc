@@ -8,7 +8,8 @@ namespace {
 
 template <ErrorKind kind>
 void check_not_empty(const char* op, TensorList tensors) {
-  check<kind>(!tensors.empty(), op, ": expected a non-empty list of tensors, got an empty one");
+  check<kind>(!tensors.empty(), OpName(op),
+              "expected a non-empty list of tensors, got an empty one");
 }
 
 // Dtype and device that all tensors share or promote to.
@@ -31,23 +32,23 @@ TensorSpec cat(const char* op, TensorList tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     check<ErrorKind::Runtime>(
-        t.dim() > 0, op,
-        ": expected tensors with at least 1 dimension, got a 0-dim tensor at position ", i);
+        t.dim() > 0, OpName(op),
+        "expected tensors with at least 1 dimension, got a 0-dim tensor at position ", i);
     if (cat_skips(t)) continue;
     if (!first) {
       first = &t;
       dim = wrap_dim(op, dim, t.dim());
     }
-    check<ErrorKind::Runtime>(t.dim() == first->dim(), op,
-                              ": expected tensors with the same number of dimensions, got shapes ",
+    check<ErrorKind::Runtime>(t.dim() == first->dim(), OpName(op),
+                              "expected tensors with the same number of dimensions, got shapes ",
                               first->sizes(), " and ", t.sizes());
     for (int64_t d = 0; d < t.dim(); ++d) {
-      check<ErrorKind::Runtime>(d == dim || t.size(d) == first->size(d), op,
-                                ": expected tensors of equal sizes except in dimension ", dim,
+      check<ErrorKind::Runtime>(d == dim || t.size(d) == first->size(d), OpName(op),
+                                "expected tensors of equal sizes except in dimension ", dim,
                                 ", got ", first->sizes(), " and ", t.sizes(), " at position ", i);
     }
-    check<ErrorKind::Runtime>(!__builtin_add_overflow(total, t.size(dim), &total), op,
-                              ": expected sizes whose sum fits in int64");
+    check<ErrorKind::Runtime>(!__builtin_add_overflow(total, t.size(dim), &total), OpName(op),
+                              "expected sizes whose sum fits in int64");
   }
   if (!first) {
     spec.sizes = {0};
@@ -64,9 +65,9 @@ TensorSpec stack(const char* op, TensorList tensors, int64_t dim) {
   TensorSpec spec = common_spec(op, tensors);
   spec.sizes = tensors[0].sizes();
   for (size_t i = 1; i < tensors.size(); ++i) {
-    check<ErrorKind::Runtime>(tensors[i].sizes() == tensors[0].sizes(), op,
-                              ": expected tensors of equal sizes, got ", tensors[0].sizes(),
-                              " and ", tensors[i].sizes(), " at position ", i);
+    check<ErrorKind::Runtime>(tensors[i].sizes() == tensors[0].sizes(), OpName(op),
+                              "expected tensors of equal sizes, got ", tensors[0].sizes(), " and ",
+                              tensors[i].sizes(), " at position ", i);
   }
   dim = wrap_dim(op, dim, tensors[0].dim() + 1);
   spec.sizes.insert(dim, static_cast<int64_t>(tensors.size()));

@@ -19,7 +19,7 @@ void require_success(const char* op, const char* what, const Tensor& info) {
   for (int64_t i = 0; i < flat.numel(); ++i) {
     const int64_t failed = aten::item(aten::select(flat, 0, i)).to<int64_t>();
     if (failed == 0) continue;
-    if (info.dim() == 0) fail<ErrorKind::LinAlg>(op, ": ", what, " ", failed);
+    if (info.dim() == 0) fail<ErrorKind::LinAlg>(OpName(op), what, " ", failed);
     DimVector index(info.sizes());
     int64_t rest = i;
     for (size_t d = index.size(); d-- > 0;) {
@@ -27,7 +27,7 @@ void require_success(const char* op, const char* what, const Tensor& info) {
       index[d] = rest % size;
       rest /= size;
     }
-    fail<ErrorKind::LinAlg>(op, ": ", what, " ", failed, " at batch index ", IntList(index));
+    fail<ErrorKind::LinAlg>(OpName(op), what, " ", failed, " at batch index ", IntList(index));
   }
 }
 

@@ -60,16 +60,16 @@ Term parse_term(std::string_view text) {
     const unsigned char c = static_cast<unsigned char>(text[i]);
     if (c == ' ') continue;
     if (c == '.') {
-      check<ErrorKind::Runtime>(text.substr(i, 3) == "..." && !term.has_ellipsis,
-                                "einsum: expected at most one ellipsis of three points in each "
+      check<ErrorKind::Runtime>(text.substr(i, 3) == "..." && !term.has_ellipsis, OpName("einsum"),
+                                "expected at most one ellipsis of three points in each "
                                 "term, got '",
                                 text, "'");
       term.has_ellipsis = true;
       i += 2;
       continue;
     }
-    check<ErrorKind::Runtime>(c < 128 && std::isalpha(c),
-                              "einsum: expected labels in [a-zA-Z], got '", text, "'");
+    check<ErrorKind::Runtime>(c < 128 && std::isalpha(c), OpName("einsum"),
+                              "expected labels in [a-zA-Z], got '", text, "'");
     (term.has_ellipsis ? term.after : term.before).push_back(c);
   }
   return term;
@@ -93,15 +93,15 @@ struct Equation {
 Equation parse(std::string_view text, TensorList tensors) {
   const size_t arrow = text.find("->");
   const std::vector<Term> terms = parse_terms(text.substr(0, std::min(arrow, text.size())));
-  check<ErrorKind::Runtime>(terms.size() == tensors.size(), "einsum: expected ", terms.size(),
-                            " operands for '", text, "', got ", tensors.size());
+  check<ErrorKind::Runtime>(terms.size() == tensors.size(), OpName("einsum"), "expected ",
+                            terms.size(), " operands for '", text, "', got ", tensors.size());
   Equation equation;
   int64_t widest = 0;
   std::map<Label, int> uses;
   for (size_t i = 0; i < terms.size(); ++i) {
     const int64_t rest = tensors[i].dim() - terms[i].letters();
-    check<ErrorKind::Runtime>(terms[i].has_ellipsis ? rest >= 0 : rest == 0,
-                              "einsum: expected operand ", i, " with ",
+    check<ErrorKind::Runtime>(terms[i].has_ellipsis ? rest >= 0 : rest == 0, OpName("einsum"),
+                              "expected operand ", i, " with ",
                               terms[i].has_ellipsis ? "at least " : "", terms[i].letters(),
                               " dimensions for '", text, "', got shape ", tensors[i].sizes());
     widest = std::max(widest, terms[i].has_ellipsis ? rest : 0);
@@ -119,8 +119,8 @@ Equation parse(std::string_view text, TensorList tensors) {
   equation.output = result.expanded(result.has_ellipsis ? widest : 0);
   std::set<Label> seen;
   for (const Label l : equation.output) {
-    check<ErrorKind::Runtime>(uses.count(l) > 0 && seen.insert(l).second,
-                              "einsum: expected every label of the result once, and in an operand, "
+    check<ErrorKind::Runtime>(uses.count(l) > 0 && seen.insert(l).second, OpName("einsum"),
+                              "expected every label of the result once, and in an operand, "
                               "got '",
                               text, "'");
   }
@@ -136,9 +136,9 @@ Operand with_diagonals(Operand x, size_t number) {
         continue;
       }
       const int64_t m = x.tensor.sizes()[i], n = x.tensor.sizes()[j];
-      check<ErrorKind::Runtime>(m == n, "einsum: expected one size for both dimensions of label '",
-                                static_cast<char>(x.labels[i]), "' of operand ", number, ", got ",
-                                m, " and ", n);
+      check<ErrorKind::Runtime>(
+          m == n, OpName("einsum"), "expected one size for both dimensions of label '",
+          static_cast<char>(x.labels[i]), "' of operand ", number, ", got ", m, " and ", n);
       x.tensor = aten::diagonal(x.tensor, 0, static_cast<int64_t>(i), static_cast<int64_t>(j));
       const Label label = x.labels[i];
       x.labels.erase(x.labels.begin() + static_cast<std::ptrdiff_t>(j));
@@ -157,12 +157,11 @@ void check_sizes(const std::vector<Operand>& operands) {
     for (size_t d = 0; d < x.labels.size(); ++d) {
       int64_t& known = sizes.emplace(x.labels[d], 1).first->second;
       const int64_t n = x.tensor.sizes()[d];
-      check<ErrorKind::Runtime>(known == 1 || n == 1 || known == n,
-                                "einsum: expected one size for the dimensions of a label, got ",
-                                known, " and ", n, " for ",
-                                x.labels[d] < kEllipsis
-                                    ? str("'", static_cast<char>(x.labels[d]), "'")
-                                    : std::string("'...'"));
+      check<ErrorKind::Runtime>(
+          known == 1 || n == 1 || known == n, OpName("einsum"),
+          "expected one size for the dimensions of a label, got ", known, " and ", n, " for ",
+          x.labels[d] < kEllipsis ? str("'", static_cast<char>(x.labels[d]), "'")
+                                  : std::string("'...'"));
       if (known == 1) known = n;
     }
   }
@@ -263,21 +262,21 @@ Operand contracted(Operand x, Operand y, Needed&& needed) {
 }  // namespace
 
 Tensor einsum(std::string_view text, TensorList tensors, OptionalIntList path) {
-  check<ErrorKind::Runtime>(!tensors.empty(), "einsum: expected at least 1 operand, got 0");
+  check<ErrorKind::Runtime>(!tensors.empty(), OpName("einsum"),
+                            "expected at least 1 operand, got 0");
   const Equation equation = parse(text, tensors);
   std::vector<Operand> operands;
   for (size_t i = 0; i < tensors.size(); ++i) {
     operands.push_back(with_diagonals({tensors[i], equation.inputs[i]}, i));
   }
   check_sizes(operands);
-  check<ErrorKind::Runtime>(!path || path->size() == 2 * (operands.size() - 1),
-                            "einsum: expected a path with two entries for each of ",
-                            operands.size() - 1, " contractions, got ",
-                            path ? path->size() : size_t{0});
+  check<ErrorKind::Runtime>(!path || path->size() == 2 * (operands.size() - 1), OpName("einsum"),
+                            "expected a path with two entries for each of ", operands.size() - 1,
+                            " contractions, got ", path ? path->size() : size_t{0});
   const auto take = [&](int64_t i) {
-    check<ErrorKind::Runtime>(i >= 0 && i < static_cast<int64_t>(operands.size()),
-                              "einsum: expected a path with entries in [0, ", operands.size(),
-                              "), got ", i);
+    check<ErrorKind::Runtime>(i >= 0 && i < static_cast<int64_t>(operands.size()), OpName("einsum"),
+                              "expected a path with entries in [0, ", operands.size(), "), got ",
+                              i);
     Operand x = operands[static_cast<size_t>(i)];
     operands.erase(operands.begin() + i);
     return x;
@@ -285,8 +284,8 @@ Tensor einsum(std::string_view text, TensorList tensors, OptionalIntList path) {
   for (size_t step = 0; operands.size() > 1; ++step) {
     // By the path's rules a product goes to the end. From left to right it stays in front.
     int64_t i = path ? (*path)[2 * step] : 0, j = path ? (*path)[2 * step + 1] : 1;
-    check<ErrorKind::Runtime>(i != j, "einsum: expected a path of different operands, got ", i,
-                              " twice");
+    check<ErrorKind::Runtime>(i != j, OpName("einsum"),
+                              "expected a path of different operands, got ", i, " twice");
     if (i > j) std::swap(i, j);
     const Operand second = take(j), first = take(i);
     const auto needed = [&](Label l) {

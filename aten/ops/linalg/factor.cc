@@ -43,7 +43,8 @@ constexpr char kNotPositive[] =
     "expected positive-definite matrices, got one that is not, first at the leading minor of order";
 
 void require_pivot(const char* op, bool pivot) {
-  check<ErrorKind::NotImplemented>(pivot, op, ": expected pivot = True on the cpu, got False");
+  check<ErrorKind::NotImplemented>(pivot, OpName(op),
+                                   "expected pivot = True on the cpu, got False");
 }
 
 Tensor none(const Tensor& like, ScalarType dtype) {
@@ -84,8 +85,8 @@ Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
   const char* const op = "cholesky_solve";
   shape::require_square(op, input2);
   shape::require_matrix(op, "input", self);
-  check<ErrorKind::Runtime>(self.size(-2) == input2.size(-1), op,
-                            ": expected a right side with as many rows as the factor, got shapes ",
+  check<ErrorKind::Runtime>(self.size(-2) == input2.size(-1), OpName(op),
+                            "expected a right side with as many rows as the factor, got shapes ",
                             self.sizes(), " and ", input2.sizes());
   const Tensor other = aten::adjoint(input2);
   const Tensor y = aten::linalg_solve_triangular(upper ? other : input2, self, false);
@@ -129,8 +130,8 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& lu, const Tensor& piv
     sizes.back() = k;
     check<ErrorKind::Runtime>(
         pivots.dtype() == ScalarType::Int32 && pivots.sizes() == IntList(sizes),
-        "lu_unpack: expected LU_pivots of dtype int32 and shape ", IntList(sizes), ", got ",
-        pivots);
+        OpName("lu_unpack"), "expected LU_pivots of dtype int32 and shape ", IntList(sizes),
+        ", got ", pivots);
     // Row i of the factors is row order[i] of A: P has a 1 at (order[i], i).
     const Tensor order = aten::_lu_permutation(pivots, m);
     const Tensor rows =

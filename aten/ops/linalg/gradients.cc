@@ -143,12 +143,12 @@ Tensor cholesky_backward(const Tensor& grad, const Tensor& factor, bool upper) {
 }
 
 Tensor qr_backward(TensorList grads, const Tensor& q, const Tensor& r, std::string_view mode) {
-  check<ErrorKind::Runtime>(mode != "r",
-                            "linalg.qr: expected mode 'reduced' where a gradient is needed, got "
+  check<ErrorKind::Runtime>(mode != "r", OpName("linalg.qr"),
+                            "expected mode 'reduced' where a gradient is needed, got "
                             "'r', which leaves out Q");
   const int64_t m = q.size(-2), n = r.size(-1);
-  check<ErrorKind::Runtime>(mode != "complete" || m <= n,
-                            "linalg.qr: expected mode 'reduced' where a gradient of matrices with "
+  check<ErrorKind::Runtime>(mode != "complete" || m <= n, OpName("linalg.qr"),
+                            "expected mode 'reduced' where a gradient of matrices with "
                             "more rows than columns is needed, got 'complete'");
   Tensor gq = grads[0].defined() ? grads[0] : aten::zeros_like(q);
   Tensor gr = grads[1].defined() ? grads[1] : aten::zeros_like(r);

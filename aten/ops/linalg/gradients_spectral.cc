@@ -76,8 +76,8 @@ void require_no_phase(const char* op, const Tensor& products) {
   const NoGrad guard;
   const double turn = aten::item(aten::amax(aten::abs(aten::imag(products)))).to<double>(),
                size = aten::item(aten::amax(aten::abs(products))).to<double>();
-  check<ErrorKind::Runtime>(!(turn > 1e-2 + 1e-2 * size), op,
-                            ": expected a function of the vectors that does not depend on their "
+  check<ErrorKind::Runtime>(!(turn > 1e-2 + 1e-2 * size), OpName(op),
+                            "expected a function of the vectors that does not depend on their "
                             "phases, got one whose derivative along a phase is ",
                             turn);
 }

@@ -19,15 +19,13 @@ Tensor block_diag(TensorList tensors) {
   ScalarType dtype = tensors[0].dtype();
   int64_t columns = 0;
   for (const Tensor& t : tensors) {
-    check<ErrorKind::Runtime>(t.dim() <= 2,
-                              "block_diag: expected tensors with at most 2 dimensions, got shape ",
-                              t.sizes());
+    check<ErrorKind::Runtime>(t.dim() <= 2, OpName("block_diag"),
+                              "expected tensors with at most 2 dimensions, got shape ", t.sizes());
     dtype = promote_types(dtype, t.dtype());
     blocks.push_back(t.dim() == 2 ? t : aten::reshape(t, {1, t.numel()}));
     check<ErrorKind::Runtime>(
-        !__builtin_add_overflow(columns, blocks.back().size(1), &columns),
-        "block_diag: expected fewer than 2^63 columns in all, got more, the last shape ",
-        t.sizes());
+        !__builtin_add_overflow(columns, blocks.back().size(1), &columns), OpName("block_diag"),
+        "expected fewer than 2^63 columns in all, got more, the last shape ", t.sizes());
   }
   std::vector<Tensor> rows;
   int64_t before = 0;
@@ -43,10 +41,11 @@ Tensor block_diag(TensorList tensors) {
 }
 
 Tensor cartesian_prod(TensorList tensors) {
-  check<ErrorKind::Runtime>(!tensors.empty(), "cartesian_prod: expected at least 1 tensor, got 0");
+  check<ErrorKind::Runtime>(!tensors.empty(), OpName("cartesian_prod"),
+                            "expected at least 1 tensor, got 0");
   for (const Tensor& t : tensors) {
-    check<ErrorKind::Runtime>(t.dim() == 1, "cartesian_prod: expected 1-dim tensors, got shape ",
-                              t.sizes());
+    check<ErrorKind::Runtime>(t.dim() == 1, OpName("cartesian_prod"),
+                              "expected 1-dim tensors, got shape ", t.sizes());
   }
   if (tensors.size() == 1) return tensors[0];
   const std::vector<Tensor> grids = aten::meshgrid(tensors, "ij");

@@ -9,27 +9,28 @@
 namespace treadle {
 
 [[noreturn]] inline void fail_not_finite(const char* op, int64_t batch_index) {
-  fail<ErrorKind::LinAlg>(
-      op, ": expected matrices without NaN and infinity, got one at batch index ", batch_index);
+  fail<ErrorKind::LinAlg>(OpName(op),
+                          "expected matrices without NaN and infinity, got one at batch index ",
+                          batch_index);
 }
 
 // `left` is the number of values that remained when the iteration gave up.
 [[noreturn]] inline void fail_not_converged(const char* op, int64_t left, int64_t batch_index) {
-  fail<ErrorKind::LinAlg>(op, ": expected the iteration to converge, got ", left,
+  fail<ErrorKind::LinAlg>(OpName(op), "expected the iteration to converge, got ", left,
                           " values without convergence at batch index ", batch_index);
 }
 
 [[noreturn]] inline void fail_sides_not_finite(int64_t batch_index) {
-  fail<ErrorKind::LinAlg>(
-      "linalg.lstsq: expected A and B without NaN and infinity, got one at batch index ",
-      batch_index);
+  fail<ErrorKind::LinAlg>(OpName("linalg.lstsq"),
+                          "expected A and B without NaN and infinity, got one at batch index ",
+                          batch_index);
 }
 
 [[noreturn]] inline void fail_rank(int64_t batch_index) {
-  fail<ErrorKind::LinAlg>(
-      "linalg.lstsq: expected a matrix of full rank, or whose singular values converge, got "
-      "neither at batch index ",
-      batch_index);
+  fail<ErrorKind::LinAlg>(OpName("linalg.lstsq"),
+                          "expected a matrix of full rank, or whose singular values converge, got "
+                          "neither at batch index ",
+                          batch_index);
 }
 
 // Whether LAPACK may use these pivots: they are rows of the matrix, and negative ones come in equal
@@ -45,9 +46,9 @@ inline bool sound_pivots(const int* pivots, int64_t n) {
   return true;
 }
 [[noreturn]] inline void fail_pivots(int64_t matrix) {
-  fail<ErrorKind::Value>(
-      "linalg.ldl_solve: expected pivots made by linalg.ldl_factor, got others for matrix ",
-      matrix);
+  fail<ErrorKind::Value>(OpName("linalg.ldl_solve"),
+                         "expected pivots made by linalg.ldl_factor, got others for matrix ",
+                         matrix);
 }
 
 }  // namespace treadle

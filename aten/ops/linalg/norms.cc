@@ -44,17 +44,17 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // The two dimensions of the matrices, row dimension first.
 DimVector matrix_dims(const char* op, const Tensor& self, IntList dim) {
-  check<ErrorKind::Runtime>(dim.size() == 2, op, ": expected dim with 2 entries, got ", dim);
+  check<ErrorKind::Runtime>(dim.size() == 2, OpName(op), "expected dim with 2 entries, got ", dim);
   shape::require_matrix(op, "input", self);
   return wrap_dims(op, OptionalIntList(dim), self.dim(), false);
 }
 
 Tensor converted(const char* op, const Tensor& self, std::optional<ScalarType> dtype) {
   const ScalarType type = dtype.value_or(self.dtype());
-  check<ErrorKind::Runtime>(is_floating(type) || is_complex(type), op,
-                            ": expected a floating or complex dtype, got ", type);
-  check<ErrorKind::Runtime>(is_complex(type) || !self.is_complex(), op,
-                            ": expected a complex dtype for ", self.dtype(), ", got ", type);
+  check<ErrorKind::Runtime>(is_floating(type) || is_complex(type), OpName(op),
+                            "expected a floating or complex dtype, got ", type);
+  check<ErrorKind::Runtime>(is_complex(type) || !self.is_complex(), OpName(op),
+                            "expected a complex dtype for ", self.dtype(), ", got ", type);
   return type == self.dtype() ? self : aten::to(self, type);
 }
 
@@ -86,12 +86,12 @@ Tensor of_sums(const Tensor& self, int64_t summed, int64_t other, bool largest, 
 // The dimensions that linalg.norm means, all of a vector or matrix by default.
 DimVector norm_dims(const Tensor& self, OptionalIntList dim) {
   if (dim && !dim->empty()) {
-    check<ErrorKind::Runtime>(
-        dim->size() <= 2, "linalg.norm: expected dim with 1 or 2 entries for this ord, got ", *dim);
+    check<ErrorKind::Runtime>(dim->size() <= 2, OpName("linalg.norm"),
+                              "expected dim with 1 or 2 entries for this ord, got ", *dim);
     return DimVector(*dim);
   }
-  check<ErrorKind::Runtime>(self.dim() == 1 || self.dim() == 2,
-                            "linalg.norm: expected a tensor with 1 or 2 dimensions where ord is "
+  check<ErrorKind::Runtime>(self.dim() == 1 || self.dim() == 2, OpName("linalg.norm"),
+                            "expected a tensor with 1 or 2 dimensions where ord is "
                             "given and dim is not, got shape ",
                             self.sizes());
   return self.dim() == 1 ? DimVector({0}) : DimVector({0, 1});
@@ -105,8 +105,8 @@ Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord, IntList dim, bo
   const double p = ord.to<double>();
   const double magnitude = std::abs(p);
   check<ErrorKind::Runtime>(
-      !ord.is_complex() && (magnitude == 1 || magnitude == 2 || magnitude == kInf), op,
-      ": expected ord in (1, -1, 2, -2, inf, -inf, 'fro', 'nuc'), got ", ord);
+      !ord.is_complex() && (magnitude == 1 || magnitude == 2 || magnitude == kInf), OpName(op),
+      "expected ord in (1, -1, 2, -2, inf, -inf, 'fro', 'nuc'), got ", ord);
   const DimVector dims = matrix_dims(op, self, dim);
   const Tensor matrix = converted(op, self, dtype);
   if (magnitude == 2) {
@@ -192,8 +192,8 @@ Tensor linalg_cond(const Tensor& self, std::string_view p) {
 
 Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> compute_mode) {
   const int64_t mode = compute_mode.value_or(0);
-  check<ErrorKind::Value>(mode >= 0 && mode <= 2,
-                          "cdist: expected compute_mode in [0, 2], got compute_mode = ", mode);
+  check<ErrorKind::Value>(mode >= 0 && mode <= 2, OpName("cdist"),
+                          "expected compute_mode in [0, 2], got compute_mode = ", mode);
   return aten::_cdist(x1, x2, p);
 }
 
@@ -218,8 +218,8 @@ Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double ep
 
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
   const ScalarType dtype = promote_types(x1.dtype(), x2.dtype());
-  check<ErrorKind::Runtime>(is_floating(dtype) || is_complex(dtype),
-                            "cosine_similarity: expected a floating or complex dtype, got ", dtype);
+  check<ErrorKind::Runtime>(is_floating(dtype) || is_complex(dtype), OpName("cosine_similarity"),
+                            "expected a floating or complex dtype, got ", dtype);
   // Norms are those of the broadcast tensors.
   const std::vector<Tensor> both = aten::broadcast_tensors({x1, x2});
   const OptionalIntList along(IntList(&dim, 1));

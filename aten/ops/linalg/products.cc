@@ -54,8 +54,9 @@ namespace treadle::composite {
 namespace {
 
 void one_dtype(const char* op, const Tensor& a, const Tensor& b) {
-  check<ErrorKind::Runtime>(a.dtype() == b.dtype(), op, ": expected two tensors of one dtype, got ",
-                            a.dtype(), " and ", b.dtype());
+  check<ErrorKind::Runtime>(a.dtype() == b.dtype(), OpName(op),
+                            "expected two tensors of one dtype, got ", a.dtype(), " and ",
+                            b.dtype());
 }
 
 // beta * self + alpha * product, where a self times 0 is not looked at.
@@ -73,7 +74,7 @@ Tensor added(const char* op, const Tensor& self, const Tensor& product, Scalar b
   bool fits = self.dim() <= product.dim();
   for (int64_t d = 1; fits && d <= self.dim(); ++d)
     fits = self.size(-d) == 1 || self.size(-d) == product.size(-d);
-  check<ErrorKind::Runtime>(fits, op, ": expected self to broadcast to ", product.sizes(),
+  check<ErrorKind::Runtime>(fits, OpName(op), "expected self to broadcast to ", product.sizes(),
                             ", got shape ", self.sizes());
   const bool truth = product.dtype() == ScalarType::Bool;  // numbers do not lift it to integers
   const Scalar factor = truth ? Scalar(alpha.to<bool>()) : alpha;
@@ -121,15 +122,15 @@ class ChainOrder {
 // The product of arguments that were checked to be matrices.
 Tensor chain(const char* op, const std::vector<Tensor>& matrices) {
   // The order is found in time that grows with the cube of the number of matrices.
-  check<ErrorKind::Runtime>(matrices.size() <= 1000, op, ": expected at most 1000 matrices, got ",
-                            matrices.size());
+  check<ErrorKind::Runtime>(matrices.size() <= 1000, OpName(op),
+                            "expected at most 1000 matrices, got ", matrices.size());
   for (size_t i = 0; i < matrices.size(); ++i) {
-    check<ErrorKind::Runtime>(matrices[i].dim() == 2, op,
-                              ": expected matrices, got one with shape ", matrices[i].sizes());
+    check<ErrorKind::Runtime>(matrices[i].dim() == 2, OpName(op),
+                              "expected matrices, got one with shape ", matrices[i].sizes());
     if (i == 0) continue;
     one_dtype(op, matrices[i - 1], matrices[i]);
-    check<ErrorKind::Runtime>(matrices[i - 1].size(1) == matrices[i].size(0), op,
-                              ": expected shapes that multiply, got ", matrices[i - 1].sizes(),
+    check<ErrorKind::Runtime>(matrices[i - 1].size(1) == matrices[i].size(0), OpName(op),
+                              "expected shapes that multiply, got ", matrices[i - 1].sizes(),
                               " and ", matrices[i].sizes());
   }
   return ChainOrder(matrices).multiply(matrices, 0, matrices.size() - 1);
@@ -172,12 +173,12 @@ Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
 
 Tensor vdot(const Tensor& self, const Tensor& other) {
   for (const Tensor& t : {self, other}) {
-    check<ErrorKind::Runtime>(t.dim() == 1, "vdot: expected vectors, got shapes ", self.sizes(),
-                              " and ", other.sizes());
+    check<ErrorKind::Runtime>(t.dim() == 1, OpName("vdot"), "expected vectors, got shapes ",
+                              self.sizes(), " and ", other.sizes());
   }
   one_dtype("vdot", self, other);
-  check<ErrorKind::Runtime>(self.numel() == other.numel(),
-                            "vdot: expected vectors of one length, got ", self.numel(), " and ",
+  check<ErrorKind::Runtime>(self.numel() == other.numel(), OpName("vdot"),
+                            "expected vectors of one length, got ", self.numel(), " and ",
                             other.numel());
   return aten::dot(aten::conj(self), other);
 }
@@ -185,15 +186,15 @@ Tensor vdot(const Tensor& self, const Tensor& other) {
 Tensor inner(const Tensor& self, const Tensor& other) {
   if (self.dim() == 0 || other.dim() == 0) return aten::mul(self, other);
   one_dtype("inner", self, other);
-  check<ErrorKind::Runtime>(self.size(-1) == other.size(-1),
-                            "inner: expected last dimensions of one size, got shapes ",
-                            self.sizes(), " and ", other.sizes());
+  check<ErrorKind::Runtime>(self.size(-1) == other.size(-1), OpName("inner"),
+                            "expected last dimensions of one size, got shapes ", self.sizes(),
+                            " and ", other.sizes());
   return aten::tensordot(self, other, {-1}, {-1});
 }
 
 Tensor linalg_multi_dot(TensorList tensors) {
   const char* const op = "linalg.multi_dot";
-  check<ErrorKind::Runtime>(tensors.size() >= 2, op, ": expected at least 2 tensors, got ",
+  check<ErrorKind::Runtime>(tensors.size() >= 2, OpName(op), "expected at least 2 tensors, got ",
                             tensors.size());
   std::vector<Tensor> matrices(tensors.begin(), tensors.end());
   const bool row = matrices.front().dim() == 1, column = matrices.back().dim() == 1;
@@ -205,7 +206,8 @@ Tensor linalg_multi_dot(TensorList tensors) {
 }
 
 Tensor chain_matmul(TensorList matrices) {
-  check<ErrorKind::Runtime>(!matrices.empty(), "chain_matmul: expected at least 1 matrix, got 0");
+  check<ErrorKind::Runtime>(!matrices.empty(), OpName("chain_matmul"),
+                            "expected at least 1 matrix, got 0");
   const Tensor result =
       chain("chain_matmul", std::vector<Tensor>(matrices.begin(), matrices.end()));
   return matrices.size() == 1 ? aten::clone(result) : result;
@@ -213,13 +215,13 @@ Tensor chain_matmul(TensorList matrices) {
 
 Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
   const char* const op = "linalg.cross";
-  check<ErrorKind::Runtime>(self.dim() == other.dim() && self.dim() > 0, op,
-                            ": expected tensors with the same number of dimensions, at least 1, "
+  check<ErrorKind::Runtime>(self.dim() == other.dim() && self.dim() > 0, OpName(op),
+                            "expected tensors with the same number of dimensions, at least 1, "
                             "got shapes ",
                             self.sizes(), " and ", other.sizes());
   const int64_t d = wrap_dim(op, dim, self.dim());
-  check<ErrorKind::Runtime>(self.size(d) == 3 && other.size(d) == 3, op,
-                            ": expected size 3 along dimension ", d, ", got shapes ", self.sizes(),
+  check<ErrorKind::Runtime>(self.size(d) == 3 && other.size(d) == 3, OpName(op),
+                            "expected size 3 along dimension ", d, ", got shapes ", self.sizes(),
                             " and ", other.sizes());
   const auto turned = [&](const Tensor& t, int64_t by) { return aten::roll(t, {by}, {d}); };
   return aten::sub(aten::mul(turned(self, -1), turned(other, -2)),
@@ -231,13 +233,14 @@ Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim
   for (int64_t d = 0; d < self.dim(); ++d) {
     if (self.size(d) == 3) return aten::linalg_cross(self, other, d);
   }
-  fail<ErrorKind::Runtime>("cross: expected a dimension of size 3, got shape ", self.sizes());
+  fail<ErrorKind::Runtime>(OpName("cross"), "expected a dimension of size 3, got shape ",
+                           self.sizes());
 }
 
 Tensor linalg_vander(const Tensor& self, std::optional<int64_t> n) {
   const char* const op = "linalg.vander";
   const Tensor x = self.dim() == 0 ? aten::unsqueeze(self, 0) : self;
-  check<ErrorKind::Runtime>(!n || *n >= 1, op, ": expected N > 0, got N = ", n);
+  check<ErrorKind::Runtime>(!n || *n >= 1, OpName(op), "expected N > 0, got N = ", n);
   const int64_t columns = n.value_or(x.size(-1));
   DimVector sizes(x.sizes());
   sizes.push_back(columns > 0 ? columns - 1 : 0);
@@ -249,8 +252,8 @@ Tensor linalg_vander(const Tensor& self, std::optional<int64_t> n) {
 
 Tensor tensordot(const Tensor& self, const Tensor& other, IntList dims_self, IntList dims_other) {
   const char* const op = "tensordot";
-  check<ErrorKind::Runtime>(dims_self.size() == dims_other.size(), op,
-                            ": expected as many dimensions of self as of other, got ", dims_self,
+  check<ErrorKind::Runtime>(dims_self.size() == dims_other.size(), OpName(op),
+                            "expected as many dimensions of self as of other, got ", dims_self,
                             " and ", dims_other);
   one_dtype(op, self, other);
   DimVector a = wrap_dims(op, OptionalIntList(dims_self), self.dim(), false);
@@ -259,9 +262,10 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntList dims_self, Int
   // Dimensions of size 1 broadcast: the other side is summed first.
   for (size_t i = 0; i < a.size(); ++i) {
     const int64_t m = self.dim() == 0 ? 1 : x.size(a[i]), n = other.dim() == 0 ? 1 : y.size(b[i]);
-    check<ErrorKind::Runtime>(
-        m == n || m == 1 || n == 1, op, ": expected the paired dimensions of one size, got shapes ",
-        self.sizes(), " and ", other.sizes(), " for ", dims_self, " and ", dims_other);
+    check<ErrorKind::Runtime>(m == n || m == 1 || n == 1, OpName(op),
+                              "expected the paired dimensions of one size, got shapes ",
+                              self.sizes(), " and ", other.sizes(), " for ", dims_self, " and ",
+                              dims_other);
     if (m == n) continue;
     if (m == 1)
       y = aten::sum(y, OptionalIntList(IntList(b.data() + i, 1)), true, y.dtype());
@@ -316,7 +320,8 @@ Tensor kron(const Tensor& self, const Tensor& other) {
 Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
              const Scalar& alpha) {
   check<ErrorKind::Runtime>(mat.dim() == 2 && vec.dim() == 1 && mat.size(1) == vec.numel(),
-                            "addmv: expected a matrix and a vector that multiply, got shapes ",
+                            OpName("addmv"),
+                            "expected a matrix and a vector that multiply, got shapes ",
                             mat.sizes(), " and ", vec.sizes());
   one_dtype("addmv", mat, vec);
   return added("addmv", self, aten::mv(mat, vec), beta, alpha);
@@ -324,8 +329,8 @@ Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Sca
 
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
             const Scalar& alpha) {
-  check<ErrorKind::Runtime>(vec1.dim() == 1 && vec2.dim() == 1,
-                            "addr: expected two vectors, got shapes ", vec1.sizes(), " and ",
+  check<ErrorKind::Runtime>(vec1.dim() == 1 && vec2.dim() == 1, OpName("addr"),
+                            "expected two vectors, got shapes ", vec1.sizes(), " and ",
                             vec2.sizes());
   one_dtype("addr", vec1, vec2);
   return added("addr", self, aten::outer(vec1, vec2), beta, alpha);
@@ -333,11 +338,11 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
 
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
               const Scalar& alpha) {
-  check<ErrorKind::Runtime>(batch1.dim() == 3 && batch2.dim() == 3 &&
-                                batch1.size(0) == batch2.size(0) &&
-                                batch1.size(2) == batch2.size(1),
-                            "addbmm: expected batches of matrices that multiply, got shapes ",
-                            batch1.sizes(), " and ", batch2.sizes());
+  check<ErrorKind::Runtime>(
+      batch1.dim() == 3 && batch2.dim() == 3 && batch1.size(0) == batch2.size(0) &&
+          batch1.size(2) == batch2.size(1),
+      OpName("addbmm"), "expected batches of matrices that multiply, got shapes ", batch1.sizes(),
+      " and ", batch2.sizes());
   one_dtype("addbmm", batch1, batch2);
   // The sum over the batch is part of the product of long matrices.
   const int64_t inner = checked_numel({batch1.size(0), batch1.size(2)});

@@ -15,8 +15,8 @@ DimVector with(IntList batch, std::initializer_list<int64_t> rest) {
 }
 
 void same_dtype(const char* op, const char* a, const Tensor& x, const char* b, const Tensor& y) {
-  check<ErrorKind::Runtime>(x.dtype() == y.dtype(), shown_linalg(op), ": expected ", a, " and ", b,
-                            " of one dtype, got ", x.dtype(), " and ", y.dtype());
+  check<ErrorKind::Runtime>(x.dtype() == y.dtype(), OpName(shown_linalg(op)), "expected ", a,
+                            " and ", b, " of one dtype, got ", x.dtype(), " and ", y.dtype());
 }
 
 DimVector broadcast(std::string_view op, IntList a, IntList b, const Tensor& x, const Tensor& y) {
@@ -24,8 +24,8 @@ DimVector broadcast(std::string_view op, IntList a, IntList b, const Tensor& x, 
   for (size_t d = 0; d < sizes.size(); ++d) {
     const int64_t m = d < a.size() ? a[a.size() - 1 - d] : 1,
                   n = d < b.size() ? b[b.size() - 1 - d] : 1;
-    check<ErrorKind::Runtime>(m == n || m == 1 || n == 1, shown_linalg(op),
-                              ": expected batch dimensions that broadcast, got shapes ", x.sizes(),
+    check<ErrorKind::Runtime>(m == n || m == 1 || n == 1, OpName(shown_linalg(op)),
+                              "expected batch dimensions that broadcast, got shapes ", x.sizes(),
                               " and ", y.sizes());
     sizes[sizes.size() - 1 - d] = m == 1 ? n : m;
   }
@@ -47,13 +47,13 @@ std::string shown_linalg(std::string_view op) {
 }
 
 void require_matrix(std::string_view op, const char* name, const Tensor& t) {
-  check<ErrorKind::Runtime>(t.dim() >= 2, shown_linalg(op), ": expected ", name,
+  check<ErrorKind::Runtime>(t.dim() >= 2, OpName(shown_linalg(op)), "expected ", name,
                             " with at least 2 dimensions, got shape ", t.sizes());
 }
 
 void require_square(std::string_view op, const Tensor& t) {
-  check<ErrorKind::Runtime>(t.dim() >= 2 && t.size(-1) == t.size(-2), shown_linalg(op),
-                            ": expected square matrices, got shape ", t.sizes());
+  check<ErrorKind::Runtime>(t.dim() >= 2 && t.size(-1) == t.size(-2), OpName(shown_linalg(op)),
+                            "expected square matrices, got shape ", t.sizes());
 }
 
 DimVector broadcast_batches(std::string_view op, const Tensor& a, const Tensor& b) {
@@ -88,8 +88,8 @@ std::array<TensorSpec, 3> linalg_ldl(const char* op, const Tensor& self) {
 std::array<TensorSpec, 2> linalg_qr(const char* op, const Tensor& a, std::string_view mode) {
   require_matrix(op, "A", a);
   check<ErrorKind::Runtime>(mode == "reduced" || mode == "complete" || mode == "r",
-                            shown_linalg(op), ": expected mode 'reduced', 'complete' or 'r', got '",
-                            mode, "'");
+                            OpName(shown_linalg(op)),
+                            "expected mode 'reduced', 'complete' or 'r', got '", mode, "'");
   const int64_t m = a.size(-2), n = a.size(-1), k = mode == "complete" ? m : std::min(m, n);
   const IntList batch = batch_of(a);
   const TensorSpec r{with(batch, {k, n}), a.dtype(), a.device()};
@@ -111,16 +111,16 @@ static void require_reflectors(const char* op, const Tensor& v, const Tensor& ta
   check<ErrorKind::Runtime>(
       tau.dim() == v.dim() - 1 && tau.sizes().slice(0, tau.sizes().size() - 1) == batch_of(v) &&
           tau.size(-1) <= std::min(v.size(-1), v.size(-2)),
-      shown_linalg(op),
-      ": expected tau with the batch of input and at most as many entries as its "
+      OpName(shown_linalg(op)),
+      "expected tau with the batch of input and at most as many entries as its "
       "matrices have columns and rows, got shapes ",
       v.sizes(), " and ", tau.sizes());
 }
 
 TensorSpec linalg_householder_product(const char* op, const Tensor& input, const Tensor& tau) {
   require_reflectors(op, input, tau);
-  check<ErrorKind::Runtime>(input.size(-2) >= input.size(-1), shown_linalg(op),
-                            ": expected matrices with no more columns than rows, got shape ",
+  check<ErrorKind::Runtime>(input.size(-2) >= input.size(-1), OpName(shown_linalg(op)),
+                            "expected matrices with no more columns than rows, got shape ",
                             input.sizes());
   return {DimVector(input.sizes()), input.dtype(), input.device()};
 }
@@ -131,9 +131,9 @@ TensorSpec ormqr(const char* op, const Tensor& self, const Tensor& input2, const
   require_matrix(op, "input3", input3);
   same_dtype(op, "input", self, "input3", input3);
   check<ErrorKind::Runtime>(
-      batch_of(self) == batch_of(input3) && input3.size(left ? -2 : -1) == self.size(-2), op,
-      ": expected input3 with the batch of input and ", self.size(-2), left ? " rows" : " columns",
-      ", got shapes ", self.sizes(), " and ", input3.sizes());
+      batch_of(self) == batch_of(input3) && input3.size(left ? -2 : -1) == self.size(-2),
+      OpName(op), "expected input3 with the batch of input and ", self.size(-2),
+      left ? " rows" : " columns", ", got shapes ", self.sizes(), " and ", input3.sizes());
   return {DimVector(input3.sizes()), self.dtype(), self.device()};
 }
 
@@ -141,16 +141,16 @@ std::array<TensorSpec, 2> linalg_solve(const char* op, const Tensor& a, const Te
                                        bool left) {
   require_square(op, a);
   same_dtype(op, "A", a, "B", b);
-  check<ErrorKind::Runtime>(b.dim() >= 1, shown_linalg(op),
-                            ": expected B with at least 1 dimension, got a 0-dim tensor");
+  check<ErrorKind::Runtime>(b.dim() >= 1, OpName(shown_linalg(op)),
+                            "expected B with at least 1 dimension, got a 0-dim tensor");
   const int64_t n = a.size(-1);
   const bool vector = is_vector_rhs(a, b);
-  check<ErrorKind::Runtime>(left || !vector, shown_linalg(op),
-                            ": expected left = True for a vector B, got shapes ", a.sizes(),
-                            " and ", b.sizes());
-  check<ErrorKind::Runtime>((vector ? b.size(-1) : b.size(left ? -2 : -1)) == n, shown_linalg(op),
-                            ": expected A and B that fit together, got shapes ", a.sizes(), " and ",
+  check<ErrorKind::Runtime>(left || !vector, OpName(shown_linalg(op)),
+                            "expected left = True for a vector B, got shapes ", a.sizes(), " and ",
                             b.sizes());
+  check<ErrorKind::Runtime>(
+      (vector ? b.size(-1) : b.size(left ? -2 : -1)) == n, OpName(shown_linalg(op)),
+      "expected A and B that fit together, got shapes ", a.sizes(), " and ", b.sizes());
   const DimVector batch = vector ? broadcast(op, batch_of(a), b.sizes().slice(0, b.dim() - 1), a, b)
                                  : broadcast_batches(op, a, b);
   const DimVector sizes = vector ? with(batch, {n}) : with(batch, {b.size(-2), b.size(-1)});
@@ -162,8 +162,8 @@ TensorSpec linalg_solve_triangular(const char* op, const Tensor& a, const Tensor
   require_square(op, a);
   require_matrix(op, "B", b);
   same_dtype(op, "A", a, "B", b);
-  check<ErrorKind::Runtime>(b.size(left ? -2 : -1) == a.size(-1), shown_linalg(op),
-                            ": expected A and B that fit together, got shapes ", a.sizes(), " and ",
+  check<ErrorKind::Runtime>(b.size(left ? -2 : -1) == a.size(-1), OpName(shown_linalg(op)),
+                            "expected A and B that fit together, got shapes ", a.sizes(), " and ",
                             b.sizes());
   return {with(broadcast_batches(op, a, b), {b.size(-2), b.size(-1)}), a.dtype(), a.device()};
 }
@@ -173,22 +173,22 @@ TensorSpec linalg_ldl_solve(const char* op, const Tensor& ld, const Tensor& pivo
   require_square(op, ld);
   require_matrix(op, "B", b);
   same_dtype(op, "LD", ld, "B", b);
-  check<ErrorKind::Runtime>(pivots.dtype() == ScalarType::Int32, shown_linalg(op),
-                            ": expected pivots of dtype int32, got ", pivots.dtype());
-  check<ErrorKind::Runtime>(pivots.sizes() == ld.sizes().slice(0, ld.dim() - 1), shown_linalg(op),
-                            ": expected pivots of shape ", ld.sizes().slice(0, ld.dim() - 1),
-                            ", got ", pivots.sizes());
-  check<ErrorKind::Runtime>(b.size(-2) == ld.size(-1), shown_linalg(op),
-                            ": expected LD and B that fit together, got shapes ", ld.sizes(),
-                            " and ", b.sizes());
+  check<ErrorKind::Runtime>(pivots.dtype() == ScalarType::Int32, OpName(shown_linalg(op)),
+                            "expected pivots of dtype int32, got ", pivots.dtype());
+  check<ErrorKind::Runtime>(pivots.sizes() == ld.sizes().slice(0, ld.dim() - 1),
+                            OpName(shown_linalg(op)), "expected pivots of shape ",
+                            ld.sizes().slice(0, ld.dim() - 1), ", got ", pivots.sizes());
+  check<ErrorKind::Runtime>(b.size(-2) == ld.size(-1), OpName(shown_linalg(op)),
+                            "expected LD and B that fit together, got shapes ", ld.sizes(), " and ",
+                            b.sizes());
   return {with(broadcast_batches(op, ld, b), {b.size(-2), b.size(-1)}), ld.dtype(), ld.device()};
 }
 
 TensorSpec lu_permutation(const char* op, const Tensor& pivots, int64_t rows) {
   check<ErrorKind::Runtime>(
-      pivots.dim() >= 1 && pivots.dtype() == ScalarType::Int32 && pivots.size(-1) <= rows, op,
-      ": expected pivots of dtype int32 and at most ", rows, " in the last dimension, got ",
-      pivots);
+      pivots.dim() >= 1 && pivots.dtype() == ScalarType::Int32 && pivots.size(-1) <= rows,
+      OpName(op), "expected pivots of dtype int32 and at most ", rows,
+      " in the last dimension, got ", pivots);
   return {with(pivots.sizes().slice(0, pivots.dim() - 1), {rows}), ScalarType::Int64,
           pivots.device()};
 }
@@ -228,8 +228,8 @@ TensorSpec cdist(const char* op, const Tensor& x1, const Tensor& x2) {
   require_matrix(op, "x1", x1);
   require_matrix(op, "x2", x2);
   same_dtype(op, "x1", x1, "x2", x2);
-  check<ErrorKind::Runtime>(x1.size(-1) == x2.size(-1), shown_linalg(op),
-                            ": expected points with as many coordinates in x1 and x2, got shapes ",
+  check<ErrorKind::Runtime>(x1.size(-1) == x2.size(-1), OpName(shown_linalg(op)),
+                            "expected points with as many coordinates in x1 and x2, got shapes ",
                             x1.sizes(), " and ", x2.sizes());
   return {with(broadcast_batches(op, x1, x2), {x1.size(-2), x2.size(-2)}), x1.dtype(), x1.device()};
 }

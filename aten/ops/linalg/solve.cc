@@ -124,13 +124,13 @@ Tensor linalg_lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, 
   shape::require_matrix(op, "B", b);
   check<ErrorKind::Runtime>(pivots.dtype() == ScalarType::Int32 &&
                                 pivots.sizes() == lu.sizes().slice(0, lu.sizes().size() - 1),
-                            op, ": expected pivots of dtype int32 and shape ",
+                            OpName(op), "expected pivots of dtype int32 and shape ",
                             lu.sizes().slice(0, lu.sizes().size() - 1), ", got ", pivots);
-  check<ErrorKind::Runtime>(lu.dtype() == b.dtype(), op, ": expected LU and B of one dtype, got ",
-                            lu.dtype(), " and ", b.dtype());
-  check<ErrorKind::Runtime>(b.size(left ? -2 : -1) == lu.size(-1), op,
-                            ": expected LU and B that fit together, got shapes ", lu.sizes(),
-                            " and ", b.sizes());
+  check<ErrorKind::Runtime>(lu.dtype() == b.dtype(), OpName(op),
+                            "expected LU and B of one dtype, got ", lu.dtype(), " and ", b.dtype());
+  check<ErrorKind::Runtime>(b.size(left ? -2 : -1) == lu.size(-1), OpName(op),
+                            "expected LU and B that fit together, got shapes ", lu.sizes(), " and ",
+                            b.sizes());
   // X A = B is A^H X^H = B^H.
   if (!left)
     return aten::adjoint(aten::linalg_lu_solve(lu, pivots, aten::adjoint(b), true, !adjoint));
@@ -181,14 +181,14 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, cons
                                                         std::optional<std::string_view> driver) {
   const char* const op = "linalg.lstsq";
   shape::require_matrix(op, "input", self);
-  check<ErrorKind::Runtime>(b.dim() >= 1 && self.dtype() == b.dtype(), op,
-                            ": expected b with at least 1 dimension and the dtype of input, got ",
-                            b, " for ", self);
+  check<ErrorKind::Runtime>(b.dim() >= 1 && self.dtype() == b.dtype(), OpName(op),
+                            "expected b with at least 1 dimension and the dtype of input, got ", b,
+                            " for ", self);
   const bool vector =
       b.dim() == self.dim() - 1 && b.sizes() == self.sizes().slice(0, self.sizes().size() - 1);
   const Tensor sides = vector ? aten::unsqueeze(b, -1) : b;
-  check<ErrorKind::Runtime>(sides.dim() >= 2 && sides.size(-2) == self.size(-2), op,
-                            ": expected b with as many rows as input, got shapes ", self.sizes(),
+  check<ErrorKind::Runtime>(sides.dim() >= 2 && sides.size(-2) == self.size(-2), OpName(op),
+                            "expected b with as many rows as input, got shapes ", self.sizes(),
                             " and ", b.sizes());
   shape::broadcast_batches(op, self, sides);
   const double epsilon = to_real(self.dtype()) == ScalarType::Float32 ? 0x1p-23 : 0x1p-52;
@@ -201,13 +201,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, cons
 }
 
 Tensor linalg_tensorinv(const Tensor& self, int64_t ind) {
-  check<ErrorKind::Runtime>(ind <= self.dim(), "linalg.tensorinv: expected ind in [1, ", self.dim(),
-                            "], got ind = ", ind);
+  check<ErrorKind::Runtime>(ind <= self.dim(), OpName("linalg.tensorinv"), "expected ind in [1, ",
+                            self.dim(), "], got ind = ", ind);
   const IntList first = self.sizes().slice(0, static_cast<size_t>(ind)),
                 rest = self.sizes().slice(static_cast<size_t>(ind));
   const int64_t rows = product(first), columns = product(rest);
-  check<ErrorKind::Runtime>(rows == columns,
-                            "linalg.tensorinv: expected sizes with one product before and behind "
+  check<ErrorKind::Runtime>(rows == columns, OpName("linalg.tensorinv"),
+                            "expected sizes with one product before and behind "
                             "dimension ",
                             ind, ", got shape ", self.sizes());
   DimVector sizes(rest);
@@ -227,14 +227,15 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntLi
     a = aten::movedim(self, IntList(moved), IntList(last));
   }
   const size_t count = other.sizes().size();
-  check<ErrorKind::Runtime>(a.sizes().size() >= count,
-                            "linalg.tensorsolve: expected input with at least the dimensions of "
+  check<ErrorKind::Runtime>(a.sizes().size() >= count, OpName("linalg.tensorsolve"),
+                            "expected input with at least the dimensions of "
                             "other, got shapes ",
                             a.sizes(), " and ", other.sizes());
   const IntList result = a.sizes().slice(count);
   const int64_t n = other.numel();
   check<ErrorKind::Runtime>(product(result) == n && a.numel() == n * n,
-                            "linalg.tensorsolve: expected input with as many columns as other has "
+                            OpName("linalg.tensorsolve"),
+                            "expected input with as many columns as other has "
                             "elements, got shapes ",
                             a.sizes(), " and ", other.sizes());
   const DimVector sizes(result);

@@ -52,8 +52,8 @@ Tensor number(double value, const Tensor& like) {
 Tensor bound(const char* op, const Tensor& self, const Tensor& values, const Tensor& atol,
              const Tensor& rtol) {
   for (const Tensor& t : {atol, rtol}) {
-    check<ErrorKind::Runtime>(!t.defined() || !t.is_complex(), op,
-                              ": expected tolerances that are real, got ",
+    check<ErrorKind::Runtime>(!t.defined() || !t.is_complex(), OpName(op),
+                              "expected tolerances that are real, got ",
                               t.defined() ? t.dtype() : ScalarType::Float32);
   }
   const double epsilon = to_real(self.dtype()) == ScalarType::Float32 ? 0x1p-23 : 0x1p-52;
@@ -104,8 +104,8 @@ Tensor linalg_matrix_sqrth(const Tensor& self) {
 std::tuple<Tensor, Tensor> linalg_polar(const Tensor& a) {
   const char* const op = "linalg.polar";
   shape::require_matrix(op, "input", a);
-  check<ErrorKind::Runtime>(a.size(-2) >= a.size(-1), op,
-                            ": expected at least as many rows as columns, got shape ", a.sizes());
+  check<ErrorKind::Runtime>(a.size(-2) >= a.size(-1), OpName(op),
+                            "expected at least as many rows as columns, got shape ", a.sizes());
   const auto [u, s, vh] = aten::linalg_svd(a, false);
   const Tensor v = aten::adjoint(vh);
   return {aten::matmul(u, vh), aten::matmul(aten::mul(v, aten::unsqueeze(s, -2)), vh)};

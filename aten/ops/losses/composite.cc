@@ -43,8 +43,8 @@ namespace treadle::composite {
 namespace {
 
 void probabilities(const char* op, const Tensor& self, const Tensor& target) {
-  check<ErrorKind::Value>(self.sizes() == target.sizes(), op,
-                          ": expected target of the input's shape ", self.sizes(), ", got ",
+  check<ErrorKind::Value>(self.sizes() == target.sizes(), OpName(op),
+                          "expected target of the input's shape ", self.sizes(), ", got ",
                           target.sizes());
 }
 
@@ -91,7 +91,8 @@ Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tens
     const NoGrad no_grad;
     const Tensor outside = aten::logical_or(aten::lt(self, Scalar(0)), aten::gt(self, Scalar(1)));
     check<ErrorKind::Runtime>(!aten::item(aten::any(outside)).to<bool>(),
-                              "binary_cross_entropy: expected every element of the input between 0 "
+                              OpName("binary_cross_entropy"),
+                              "expected every element of the input between 0 "
                               "and 1, got one outside");
   }
   const auto bounded_log = [](const Tensor& x) {
@@ -129,10 +130,10 @@ Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool 
 
 Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
                 int64_t ignore_index) {
-  check<ErrorKind::Value>(self.dim() >= 1, "nll_loss: expected input ([N,] C, ...), got shape ",
-                          self.sizes());
-  check<ErrorKind::Value>(target.dim() == std::max<int64_t>(0, self.dim() - 1),
-                          "nll_loss: expected target with ", std::max<int64_t>(0, self.dim() - 1),
+  check<ErrorKind::Value>(self.dim() >= 1, OpName("nll_loss"),
+                          "expected input ([N,] C, ...), got shape ", self.sizes());
+  check<ErrorKind::Value>(target.dim() == std::max<int64_t>(0, self.dim() - 1), OpName("nll_loss"),
+                          "expected target with ", std::max<int64_t>(0, self.dim() - 1),
                           " dimensions for input of shape ", self.sizes(), ", got shape ",
                           target.sizes());
   if (self.dim() == 1) {  // one sample
@@ -143,8 +144,9 @@ Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, 
   }
   DimVector want(self.sizes());
   want.erase(1);
-  check<ErrorKind::Value>(target.sizes() == IntList(want), "nll_loss: expected target of shape ",
-                          want, " for input of shape ", self.sizes(), ", got ", target.sizes());
+  check<ErrorKind::Value>(target.sizes() == IntList(want), OpName("nll_loss"),
+                          "expected target of shape ", want, " for input of shape ", self.sizes(),
+                          ", got ", target.sizes());
   if (self.dim() == 2)
     return std::get<0>(aten::nll_loss_forward(self, target, weight, reduction, ignore_index));
   // Classes last, every other dimension one long batch.
@@ -156,16 +158,15 @@ Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, 
 
 Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor& weight,
                           int64_t reduction, int64_t ignore_index, double label_smoothing) {
-  check<ErrorKind::Value>(self.dim() >= 1,
-                          "cross_entropy_loss: expected input ([N,] C, ...), got shape ",
-                          self.sizes());
+  check<ErrorKind::Value>(self.dim() >= 1, OpName("cross_entropy_loss"),
+                          "expected input ([N,] C, ...), got shape ", self.sizes());
   const int64_t dim = class_dim(self), classes = self.size(dim);
   const Tensor logp = aten::log_softmax(self, dim);
   DimVector per_class(static_cast<size_t>(self.dim()), 1);
   per_class[static_cast<size_t>(dim)] = classes;
   check<ErrorKind::Value>(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
-                          "cross_entropy_loss: expected weight of shape (", classes, ",), got ",
-                          weight.defined() ? weight.sizes() : IntList());
+                          OpName("cross_entropy_loss"), "expected weight of shape (", classes,
+                          ",), got ", weight.defined() ? weight.sizes() : IntList());
   const Tensor w = weight.defined() ? aten::reshape(weight, per_class) : weight;
 
   if (target.sizes() == self.sizes() && target.is_floating_point()) {  // class probabilities

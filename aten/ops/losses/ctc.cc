@@ -19,9 +19,10 @@ namespace treadle::composite {
 namespace {
 
 DimVector lengths_of(const char* name, const Tensor& t) {
-  check<ErrorKind::Runtime>(
-      is_integral(t.dtype(), false) && t.dim() <= 1 && !t.is_meta(), "ctc_loss: expected ", name,
-      " of an integer dtype and at most 1 dimension, with data, got ", t, " on ", t.device());
+  check<ErrorKind::Runtime>(is_integral(t.dtype(), false) && t.dim() <= 1 && !t.is_meta(),
+                            OpName("ctc_loss"), "expected ", name,
+                            " of an integer dtype and at most 1 dimension, with data, got ", t,
+                            " on ", t.device());
   const Tensor dense = aten::contiguous(aten::to(on_cpu(t), ScalarType::Int64));
   return DimVector(IntList(dense.data_as<int64_t>(), static_cast<size_t>(dense.numel())));
 }
@@ -30,12 +31,11 @@ DimVector lengths_of(const char* name, const Tensor& t) {
 
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, IntList input_lengths,
                 IntList target_lengths, int64_t blank, int64_t reduction, bool zero_infinity) {
-  check<ErrorKind::Runtime>(log_probs.dim() == 2 || log_probs.dim() == 3,
-                            "ctc_loss: expected log_probs of shape (T, N, C) or (T, C), got ",
+  check<ErrorKind::Runtime>(log_probs.dim() == 2 || log_probs.dim() == 3, OpName("ctc_loss"),
+                            "expected log_probs of shape (T, N, C) or (T, C), got ",
                             log_probs.sizes());
-  check<ErrorKind::Runtime>(is_integral(targets.dtype(), false),
-                            "ctc_loss: expected targets of an integer dtype, got ",
-                            targets.dtype());
+  check<ErrorKind::Runtime>(is_integral(targets.dtype(), false), OpName("ctc_loss"),
+                            "expected targets of an integer dtype, got ", targets.dtype());
   const bool single = log_probs.dim() == 2;
   const Tensor classes =
       targets.dtype() == ScalarType::Int64 ? targets : aten::to(targets, ScalarType::Int64);

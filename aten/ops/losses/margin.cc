@@ -54,8 +54,8 @@ Tensor sum_last(const Tensor& x, bool keepdim = false) {
 
 // Scores (N, C) or (C), and integer targets with the same leading dimension. A number is one score.
 void class_scores(const char* op, const Tensor& self) {
-  check<ErrorKind::Runtime>(self.dim() <= 2 && self.numel() > 0, op,
-                            ": expected input of shape (N, C) or (C,) with elements, got ",
+  check<ErrorKind::Runtime>(self.dim() <= 2 && self.numel() > 0, OpName(op),
+                            "expected input of shape (N, C) or (C,) with elements, got ",
                             self.sizes());
 }
 
@@ -81,7 +81,7 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
   constexpr const char* kOp = "cosine_embedding_loss";
   check<ErrorKind::Runtime>(
       target.dim() <= 1 && input1.dim() == target.dim() + 1 && input2.dim() == target.dim() + 1,
-      kOp, ": expected inputs (N, D) with target (N,), or (D,) with (), got shapes ",
+      OpName(kOp), "expected inputs (N, D) with target (N,), or (D,) with (), got shapes ",
       input1.sizes(), ", ", input2.sizes(), " and ", target.sizes());
   constexpr double kEpsilon = 1e-12;
   const Tensor size1 = aten::add(sum_last(aten::mul(input1, input1)), Scalar(kEpsilon));
@@ -100,8 +100,8 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
                            double margin, double p, double eps, bool swap, int64_t reduction) {
   constexpr const char* kOp = "triplet_margin_loss";
   check<ErrorKind::Runtime>(
-      anchor.dim() == positive.dim() && anchor.dim() == negative.dim() && anchor.dim() >= 1, kOp,
-      ": expected anchor, positive and negative with the same number of ",
+      anchor.dim() == positive.dim() && anchor.dim() == negative.dim() && anchor.dim() >= 1,
+      OpName(kOp), "expected anchor, positive and negative with the same number of ",
       "dimensions, at least 1, got shapes ", anchor.sizes(), ", ", positive.sizes(), " and ",
       negative.sizes());
   const Tensor near = aten::pairwise_distance(anchor, positive, p, eps);
@@ -140,14 +140,15 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
   constexpr const char* kOp = "multi_margin_loss";
   class_scores(kOp, self);
   const double power = p.checked_to<double>(kOp);
-  check<ErrorKind::Value>(power == 1 || power == 2, kOp, ": expected p = 1 or 2, got p = ", power);
+  check<ErrorKind::Value>(power == 1 || power == 2, OpName(kOp),
+                          "expected p = 1 or 2, got p = ", power);
   const bool is_one = self.dim() < 2;
   const int64_t samples = is_one ? 1 : self.size(0), classes = self.numel() / samples;
   check<ErrorKind::Runtime>(
-      target.dtype() == ScalarType::Int64 && target.numel() == samples && target.dim() <= 1, kOp,
-      ": expected int64 target with ", samples, " classes, got ", target);
+      target.dtype() == ScalarType::Int64 && target.numel() == samples && target.dim() <= 1,
+      OpName(kOp), "expected int64 target with ", samples, " classes, got ", target);
   check<ErrorKind::Runtime>(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
-                            kOp, ": expected weight of shape (", classes, ",), got ",
+                            OpName(kOp), "expected weight of shape (", classes, ",), got ",
                             weight.defined() ? weight.sizes() : IntList());
   const Tensor scores = aten::reshape(self, {samples, classes});
   const Tensor label = aten::reshape(target, {samples, 1});
@@ -172,8 +173,8 @@ Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, int64_t 
   constexpr const char* kOp = "multilabel_margin_loss";
   class_scores(kOp, self);
   check<ErrorKind::Runtime>(target.dtype() == ScalarType::Int64 && target.sizes() == self.sizes(),
-                            kOp, ": expected int64 target of the input's shape ", self.sizes(),
-                            ", got ", target);
+                            OpName(kOp), "expected int64 target of the input's shape ",
+                            self.sizes(), ", got ", target);
   if (self.dim() == 0)
     return composite::multilabel_margin_loss(aten::reshape(self, {1}), aten::reshape(target, {1}),
                                              reduction);

@@ -12,8 +12,8 @@ namespace treadle::composite {
 enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
 inline Tensor reduced(const char* op, const Tensor& loss, int64_t reduction) {
-  check<ErrorKind::Value>(reduction >= kNone && reduction <= kSum, op,
-                          ": expected reduction 0 (none), 1 (mean) or 2 (sum), got ", reduction);
+  check<ErrorKind::Value>(reduction >= kNone && reduction <= kSum, OpName(op),
+                          "expected reduction 0 (none), 1 (mean) or 2 (sum), got ", reduction);
   if (reduction == kNone) return loss;
   return reduction == kMean ? aten::mean(loss) : aten::sum(loss);
 }

@@ -24,13 +24,14 @@ namespace treadle::composite {
 namespace {
 
 void one_dtype(const char* op, const Tensor& a, const Tensor& b) {
-  check<ErrorKind::Runtime>(a.dtype() == b.dtype(), op, ": expected two tensors of one dtype, got ",
-                            a.dtype(), " and ", b.dtype());
+  check<ErrorKind::Runtime>(a.dtype() == b.dtype(), OpName(op),
+                            "expected two tensors of one dtype, got ", a.dtype(), " and ",
+                            b.dtype());
 }
 
 void vector(const char* op, const char* name, const Tensor& t) {
-  check<ErrorKind::Runtime>(t.dim() == 1, op, ": expected ", name, " with 1 dimension, got shape ",
-                            t.sizes());
+  check<ErrorKind::Runtime>(t.dim() == 1, OpName(op), "expected ", name,
+                            " with 1 dimension, got shape ", t.sizes());
 }
 
 IntList leading(const Tensor& t) { return t.sizes().slice(0, t.sizes().size() - 2); }
@@ -42,9 +43,9 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b) {
   for (size_t d = 0; d < batch.size(); ++d) {
     const int64_t x = d < la.size() ? la[la.size() - 1 - d] : 1,
                   y = d < lb.size() ? lb[lb.size() - 1 - d] : 1;
-    check<ErrorKind::Runtime>(x == y || x == 1 || y == 1,
-                              "matmul: expected batch dimensions that broadcast, got shapes ",
-                              a.sizes(), " and ", b.sizes());
+    check<ErrorKind::Runtime>(x == y || x == 1 || y == 1, OpName("matmul"),
+                              "expected batch dimensions that broadcast, got shapes ", a.sizes(),
+                              " and ", b.sizes());
     batch[batch.size() - 1 - d] = x == 1 ? y : x;
   }
   const int64_t count = checked_numel(batch);
@@ -68,16 +69,16 @@ Tensor dot(const Tensor& self, const Tensor& tensor) {
   vector("dot", "self", self);
   vector("dot", "tensor", tensor);
   one_dtype("dot", self, tensor);
-  check<ErrorKind::Runtime>(self.numel() == tensor.numel(),
-                            "dot: expected vectors of one length, got ", self.numel(), " and ",
+  check<ErrorKind::Runtime>(self.numel() == tensor.numel(), OpName("dot"),
+                            "expected vectors of one length, got ", self.numel(), " and ",
                             tensor.numel());
   return aten::sum(aten::mul(self, tensor), self.dtype());
 }
 
 Tensor mv(const Tensor& self, const Tensor& vec) {
   vector("mv", "vec", vec);
-  check<ErrorKind::Runtime>(self.dim() == 2 && self.size(1) == vec.numel(),
-                            "mv: expected a matrix with ", vec.numel(), " columns, got shape ",
+  check<ErrorKind::Runtime>(self.dim() == 2 && self.size(1) == vec.numel(), OpName("mv"),
+                            "expected a matrix with ", vec.numel(), " columns, got shape ",
                             self.sizes());
   return aten::squeeze(aten::mm(self, aten::unsqueeze(vec, 1)), 1);
 }
@@ -90,12 +91,13 @@ Tensor outer(const Tensor& self, const Tensor& vec2) {
 
 Tensor matmul(const Tensor& self, const Tensor& other) {
   const int64_t da = self.dim(), db = other.dim();
-  check<ErrorKind::Runtime>(da > 0 && db > 0,
-                            "matmul: expected tensors with at least 1 dimension, got shapes ",
-                            self.sizes(), " and ", other.sizes());
+  check<ErrorKind::Runtime>(da > 0 && db > 0, OpName("matmul"),
+                            "expected tensors with at least 1 dimension, got shapes ", self.sizes(),
+                            " and ", other.sizes());
   const int64_t inner = db == 1 ? other.size(0) : other.size(-2);
-  check<ErrorKind::Runtime>(self.size(-1) == inner, "matmul: expected shapes that multiply, got ",
-                            self.sizes(), " and ", other.sizes());
+  check<ErrorKind::Runtime>(self.size(-1) == inner, OpName("matmul"),
+                            "expected shapes that multiply, got ", self.sizes(), " and ",
+                            other.sizes());
   one_dtype("matmul", self, other);
   if (da == 1 && db == 1) return aten::dot(self, other);
   if (da == 2 && db == 2) return aten::mm(self, other);
@@ -112,11 +114,10 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
 }
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  check<ErrorKind::Runtime>(weight.dim() == 2 || weight.dim() == 1,
-                            "linear: expected weight with 1 or 2 dimensions, got shape ",
-                            weight.sizes());
-  check<ErrorKind::Runtime>(input.dim() > 0 && input.size(-1) == weight.size(-1),
-                            "linear: expected input with ", weight.size(-1),
+  check<ErrorKind::Runtime>(weight.dim() == 2 || weight.dim() == 1, OpName("linear"),
+                            "expected weight with 1 or 2 dimensions, got shape ", weight.sizes());
+  check<ErrorKind::Runtime>(input.dim() > 0 && input.size(-1) == weight.size(-1), OpName("linear"),
+                            "expected input with ", weight.size(-1),
                             " features in its last dimension (weight shape ", weight.sizes(),
                             "), got shape ", input.sizes());
   if (weight.dim() == 1) {
@@ -125,8 +126,8 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   }
   if (!bias.defined()) return aten::matmul(input, aten::t(weight));
   check<ErrorKind::Runtime>(bias.dim() <= 1 && (bias.dim() == 0 || bias.size(0) == weight.size(0)),
-                            "linear: expected bias of shape (", weight.size(0), ",), got ",
-                            bias.sizes());
+                            OpName("linear"), "expected bias of shape (", weight.size(0),
+                            ",), got ", bias.sizes());
   if (input.dim() == 2) return aten::addmm(bias, input, aten::t(weight));
   DimVector shape(input.sizes());
   int64_t rows = 1;

@@ -7,20 +7,20 @@ namespace treadle::shape {
 namespace {
 
 void same_dtype(const char* op, const char* a, const Tensor& x, const char* b, const Tensor& y) {
-  check<ErrorKind::Runtime>(x.dtype() == y.dtype(), op, ": expected ", a, " and ", b,
+  check<ErrorKind::Runtime>(x.dtype() == y.dtype(), OpName(op), "expected ", a, " and ", b,
                             " of one dtype, got ", x.dtype(), " and ", y.dtype());
 }
 
 TensorSpec product(const char* op, const char* a, const Tensor& x, const char* b, const Tensor& y,
                    int64_t rank) {
-  check<ErrorKind::Runtime>(x.dim() == rank && y.dim() == rank, op, ": expected ", a, " and ", b,
-                            " with ", rank, " dimensions, got shapes ", x.sizes(), " and ",
+  check<ErrorKind::Runtime>(x.dim() == rank && y.dim() == rank, OpName(op), "expected ", a, " and ",
+                            b, " with ", rank, " dimensions, got shapes ", x.sizes(), " and ",
                             y.sizes());
   same_dtype(op, a, x, b, y);
   const size_t r = static_cast<size_t>(rank) - 2;
   check<ErrorKind::Runtime>(
-      x.sizes()[r + 1] == y.sizes()[r] && (rank == 2 || x.sizes()[0] == y.sizes()[0]), op,
-      ": expected shapes that multiply, got ", x.sizes(), " and ", y.sizes());
+      x.sizes()[r + 1] == y.sizes()[r] && (rank == 2 || x.sizes()[0] == y.sizes()[0]), OpName(op),
+      "expected shapes that multiply, got ", x.sizes(), " and ", y.sizes());
   DimVector sizes(x.sizes());
   sizes.back() = y.sizes()[r + 1];
   return {sizes, x.dtype(), x.device()};
@@ -34,7 +34,7 @@ TensorSpec with_addend(const char* op, const Tensor& self, TensorSpec spec, cons
                   want = spec.sizes[spec.sizes.size() - 1 - d];
     fits = have == want || have == 1;
   }
-  check<ErrorKind::Runtime>(fits, op, ": expected self to broadcast to ", spec.sizes,
+  check<ErrorKind::Runtime>(fits, OpName(op), "expected self to broadcast to ", spec.sizes,
                             ", got shape ", self.sizes());
   return spec;
 }

@@ -43,8 +43,8 @@ Tensor dropout_mask(const char* op, const Tensor& input, double p) {
 }
 
 void floating_input(const char* op, const Tensor& input) {
-  check<ErrorKind::Runtime>(input.is_floating_point(), op,
-                            ": expected input of a floating dtype, got ", input.dtype());
+  check<ErrorKind::Runtime>(input.is_floating_point(), OpName(op),
+                            "expected input of a floating dtype, got ", input.dtype());
 }
 
 // The results of batch normalisation; in training with the statistics of the batch.
@@ -56,8 +56,8 @@ BatchNormalised batch_normalised(const Tensor& input, const Tensor& weight, cons
                                  bool training, double momentum, double eps) {
   const bool empty = input.numel() == 0;
   check<ErrorKind::Runtime>(
-      input.dim() >= 2 || (input.dim() == 1 && empty),
-      "batch_norm: expected input with at least 2 dimensions (batch, channels, ...), got shape ",
+      input.dim() >= 2 || (input.dim() == 1 && empty), OpName("batch_norm"),
+      "expected input with at least 2 dimensions (batch, channels, ...), got shape ",
       input.sizes());
   floating_input("batch_norm", input);
   if (mixes_precision(input, {weight, bias})) {
@@ -69,8 +69,8 @@ BatchNormalised batch_normalised(const Tensor& input, const Tensor& weight, cons
   const int64_t channels = input.dim() == 1 ? 0 : input.size(1);
   check_channel_tensors("batch_norm", {weight, bias, running_mean, running_var}, channels);
   check<ErrorKind::Runtime>(
-      running_mean.defined() == running_var.defined(),
-      "batch_norm: expected running_mean and running_var both or neither, got one of them");
+      running_mean.defined() == running_var.defined(), OpName("batch_norm"),
+      "expected running_mean and running_var both or neither, got one of them");
   if (training && running_mean.defined())
     require_statistics("batch_norm", input, running_mean, running_var);
   if (empty) {  // there is nothing to learn from, and every gradient is 0
@@ -94,9 +94,8 @@ BatchNormalised batch_normalised(const Tensor& input, const Tensor& weight, cons
     }
     return {output, mean, var};
   }
-  check<ErrorKind::Runtime>(
-      running_mean.defined(),
-      "batch_norm: expected running_mean and running_var when not training, got None");
+  check<ErrorKind::Runtime>(running_mean.defined(), OpName("batch_norm"),
+                            "expected running_mean and running_var when not training, got None");
   DimVector shape(static_cast<size_t>(input.dim()), 1);
   shape[1] = channels;
   Tensor scale = aten::rsqrt(aten::add(running_var, Scalar(eps)));

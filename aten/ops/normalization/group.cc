@@ -44,8 +44,8 @@ double machine_epsilon(ScalarType dtype) {
 
 Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias,
                   double eps, bool) {
-  check<ErrorKind::Runtime>(input.dim() >= 2,
-                            "group_norm: expected input (N, C, ...) of at least 2 dimensions, got "
+  check<ErrorKind::Runtime>(input.dim() >= 2, OpName("group_norm"),
+                            "expected input (N, C, ...) of at least 2 dimensions, got "
                             "shape ",
                             input.sizes());
   if (mixes_precision(input, {weight, bias})) {
@@ -64,14 +64,15 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
 Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                      const Tensor& running_mean, const Tensor& running_var, bool use_input_stats,
                      double momentum, double eps, bool cudnn_enabled) {
-  check<ErrorKind::Runtime>(input.dim() >= 2,
-                            "instance_norm: expected input (N, C, ...) of at least 2 dimensions, "
+  check<ErrorKind::Runtime>(input.dim() >= 2, OpName("instance_norm"),
+                            "expected input (N, C, ...) of at least 2 dimensions, "
                             "got shape ",
                             input.sizes());
   const int64_t samples = input.size(0), channels = input.size(1);
   check_channel_tensors("instance_norm", {weight, bias, running_mean, running_var}, channels);
   check<ErrorKind::Runtime>(use_input_stats || (running_mean.defined() && running_var.defined()),
-                            "instance_norm: expected running_mean and running_var with "
+                            OpName("instance_norm"),
+                            "expected running_mean and running_var with "
                             "use_input_stats = False, got None");
   if (use_input_stats) require_statistics("instance_norm", input, running_mean, running_var);
   DimVector sizes(input.sizes());
@@ -106,8 +107,8 @@ Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& wei
     const size_t count = normalized_shape.size(), rank = input.sizes().size();
     check<ErrorKind::Runtime>(
         count > 0 && rank >= count && input.sizes().slice(rank - count) == normalized_shape,
-        "rms_norm: expected input whose last sizes are ", normalized_shape, ", got shape ",
-        input.sizes());
+        OpName("rms_norm"), "expected input whose last sizes are ", normalized_shape,
+        ", got shape ", input.sizes());
     DimVector dims;
     for (int64_t d = 1; d <= static_cast<int64_t>(normalized_shape.size()); ++d) dims.push_back(-d);
     // PyTorch's formula, whose squares are complex, too.

@@ -15,8 +15,8 @@ void check_channel_tensors(const char* op, const ChannelTensors& tensors, int64_
                                 {"bias", tensors.bias},
                                 {"running_mean", tensors.running_mean},
                                 {"running_var", tensors.running_var}}) {
-    check<ErrorKind::Runtime>(!t.defined() || (t.dim() == 1 && t.numel() == channels), op,
-                              ": expected ", name, " of shape (", channels, ",), got ",
+    check<ErrorKind::Runtime>(!t.defined() || (t.dim() == 1 && t.numel() == channels), OpName(op),
+                              "expected ", name, " of shape (", channels, ",), got ",
                               t.defined() ? t.sizes() : IntList());
   }
 }
@@ -26,9 +26,9 @@ void require_statistics(const char* op, const Tensor& input, const Tensor& runni
   for (const auto& [name, t] : {std::pair<const char*, const Tensor&>{"running_mean", running_mean},
                                 {"running_var", running_var}}) {
     if (!t.defined()) continue;
-    check<ErrorKind::Runtime>(t.is_floating_point(), op, ": expected ", name,
+    check<ErrorKind::Runtime>(t.is_floating_point(), OpName(op), "expected ", name,
                               " of a floating dtype, got ", t.dtype());
-    check<ErrorKind::Runtime>(t.device() == input.device(), op, ": expected ", name, " on ",
+    check<ErrorKind::Runtime>(t.device() == input.device(), OpName(op), "expected ", name, " on ",
                               input.device(), ", where input is, got ", t.device());
     require_writable(op, t);
   }

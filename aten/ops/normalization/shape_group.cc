@@ -15,21 +15,21 @@ TensorSpec like(const Tensor& t) { return {t.sizes(), t.dtype(), t.device()}; }
 
 void parameter(const char* op, const char* name, const Tensor& t, IntList sizes,
                const Tensor& input) {
-  check<ErrorKind::Runtime>(!t.defined() || (t.sizes() == sizes && t.dtype() == input.dtype()), op,
-                            ": expected ", name, " of shape ", sizes, " and dtype ", input.dtype(),
-                            ", got ", t.defined() ? t : input);
+  check<ErrorKind::Runtime>(!t.defined() || (t.sizes() == sizes && t.dtype() == input.dtype()),
+                            OpName(op), "expected ", name, " of shape ", sizes, " and dtype ",
+                            input.dtype(), ", got ", t.defined() ? t : input);
 }
 
 void gradient(const char* op, const Tensor& grad, const Tensor& input) {
-  check<ErrorKind::Runtime>(grad.sizes() == input.sizes() && grad.dtype() == input.dtype(), op,
-                            ": expected grad and input of one shape and dtype, got ", grad, " and ",
-                            input);
+  check<ErrorKind::Runtime>(grad.sizes() == input.sizes() && grad.dtype() == input.dtype(),
+                            OpName(op), "expected grad and input of one shape and dtype, got ",
+                            grad, " and ", input);
 }
 
 void statistic(const char* op, const char* name, const Tensor& t, const TensorSpec& want) {
-  check<ErrorKind::Runtime>(t.sizes() == IntList(want.sizes) && t.dtype() == want.dtype, op,
-                            ": expected ", name, " of shape ", want.sizes, " and dtype ",
-                            want.dtype, ", got ", t);
+  check<ErrorKind::Runtime>(t.sizes() == IntList(want.sizes) && t.dtype() == want.dtype, OpName(op),
+                            "expected ", name, " of shape ", want.sizes, " and dtype ", want.dtype,
+                            ", got ", t);
 }
 
 }  // namespace
@@ -37,14 +37,14 @@ void statistic(const char* op, const char* name, const Tensor& t, const TensorSp
 std::array<TensorSpec, 3> group_norm(const char* op, const Tensor& input, const Tensor& weight,
                                      const Tensor& bias, int64_t samples, int64_t channels,
                                      int64_t plane, int64_t groups) {
-  check<ErrorKind::Runtime>(samples >= 0 && channels >= 0 && plane >= 0 && groups > 0, op,
-                            ": expected N, C, HxW >= 0 and group > 0, got ", samples, ", ",
-                            channels, ", ", plane, " and ", groups);
-  check<ErrorKind::Runtime>(channels % groups == 0, op,
-                            ": expected channels divisible by the groups, got ", channels,
+  check<ErrorKind::Runtime>(samples >= 0 && channels >= 0 && plane >= 0 && groups > 0, OpName(op),
+                            "expected N, C, HxW >= 0 and group > 0, got ", samples, ", ", channels,
+                            ", ", plane, " and ", groups);
+  check<ErrorKind::Runtime>(channels % groups == 0, OpName(op),
+                            "expected channels divisible by the groups, got ", channels,
                             " channels and ", groups, " groups");
-  check<ErrorKind::Runtime>(input.numel() == checked_numel({samples, channels, plane}), op,
-                            ": expected input with ", samples, " x ", channels, " x ", plane,
+  check<ErrorKind::Runtime>(input.numel() == checked_numel({samples, channels, plane}), OpName(op),
+                            "expected input with ", samples, " x ", channels, " x ", plane,
                             " elements, got shape ", input.sizes());
   const int64_t per_channel[] = {channels};
   parameter(op, "weight", weight, IntList(per_channel, 1), input);
@@ -67,12 +67,13 @@ std::array<TensorSpec, 3> group_norm_grad(const char* op, const Tensor& grad, co
 
 std::array<TensorSpec, 2> rms_norm(const char* op, const Tensor& input, IntList normalized_shape,
                                    const Tensor& weight) {
-  check<ErrorKind::Runtime>(!normalized_shape.empty(), op,
-                            ": expected normalized_shape with at least 1 entry, got ()");
+  check<ErrorKind::Runtime>(!normalized_shape.empty(), OpName(op),
+                            "expected normalized_shape with at least 1 entry, got ()");
   const size_t rank = input.sizes().size(), last = normalized_shape.size();
-  check<ErrorKind::Runtime>(rank >= last && input.sizes().slice(rank - last) == normalized_shape,
-                            op, ": expected input whose last dimensions are normalized_shape = ",
-                            normalized_shape, ", got shape ", input.sizes());
+  check<ErrorKind::Runtime>(
+      rank >= last && input.sizes().slice(rank - last) == normalized_shape, OpName(op),
+      "expected input whose last dimensions are normalized_shape = ", normalized_shape,
+      ", got shape ", input.sizes());
   parameter(op, "weight", weight, normalized_shape, input);
   DimVector rows(input.sizes());
   for (size_t d = rank - last; d < rank; ++d) rows[d] = 1;

@@ -28,7 +28,7 @@ namespace {
 // The tensor without dimensions, sharing memory.
 Tensor one_number(const char* op, const char* name, const Tensor& t, bool (*fits)(ScalarType),
                   const char* kind) {
-  check<ErrorKind::Runtime>(t.numel() == 1 && fits(t.dtype()), op, ": expected ", name,
+  check<ErrorKind::Runtime>(t.numel() == 1 && fits(t.dtype()), OpName(op), "expected ", name,
                             " to be one ", kind, " number, got shape ", t.sizes(), " of dtype ",
                             name_of(t.dtype()));
   return aten::reshape(t, IntList());
@@ -48,13 +48,13 @@ void _amp_foreach_non_finite_check_and_unscale_(TensorList self, const Tensor& f
   const Tensor factor = one_float(op, "inv_scale", inv_scale);
   for (size_t i = 0; i < self.size(); ++i) {
     if (!is_floating(self[i].dtype())) {
-      fail<ErrorKind::NotImplemented>(op, ": expected self[", i, "] of a floating dtype, got ",
-                                      name_of(self[i].dtype()));
+      fail<ErrorKind::NotImplemented>(OpName(op), "expected self[", i,
+                                      "] of a floating dtype, got ", name_of(self[i].dtype()));
     }
-    check<ErrorKind::Runtime>(self[i].device() == found.device(), op, ": expected self[", i,
+    check<ErrorKind::Runtime>(self[i].device() == found.device(), OpName(op), "expected self[", i,
                               "] on ", found.device(), ", as found_inf, got ", self[i].device());
   }
-  check<ErrorKind::Runtime>(factor.device() == found.device(), op, ": expected inv_scale on ",
+  check<ErrorKind::Runtime>(factor.device() == found.device(), OpName(op), "expected inv_scale on ",
                             found.device(), ", as found_inf, got ", factor.device());
   require_writable(op, self);
   for (const Tensor& t : self) {
@@ -72,9 +72,8 @@ Tensor _amp_update_scale_(const Tensor& self, const Tensor& growth_tracker, cons
       op, "growth_tracker", growth_tracker,
       [](ScalarType dtype) { return dtype == ScalarType::Int32; }, "int32");
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
-  check<ErrorKind::Runtime>(growth_interval >= 0 && growth_interval <= kMax, op,
-                            ": expected growth_interval from 0 to ", kMax, ", got ",
-                            growth_interval);
+  check<ErrorKind::Runtime>(growth_interval >= 0 && growth_interval <= kMax, OpName(op),
+                            "expected growth_interval from 0 to ", kMax, ", got ", growth_interval);
   require_writable(op, std::vector<Tensor>{scale, steps});
   const Tensor overflowed = aten::ne(one_float(op, "found_inf", found_inf), 0);
   const Tensor counted = aten::masked_fill(aten::add(steps, 1), overflowed, 0);

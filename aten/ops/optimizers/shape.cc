@@ -14,9 +14,9 @@ namespace {
 // A number is on the device of its tensors, or on the CPU.
 void one_number(const char* op, const char* name, const Tensor& t, Device device) {
   if (t.numel() != 1 || t.is_complex()) [[unlikely]]
-    fail<ErrorKind::Runtime>(op, ": expected ", name, " to be one real number, got ", t);
+    fail<ErrorKind::Runtime>(OpName(op), "expected ", name, " to be one real number, got ", t);
   if (t.device() != device && !t.is_cpu()) [[unlikely]]
-    fail<ErrorKind::Runtime>(op, ": expected ", name, " on ", device, ", got ", t.device());
+    fail<ErrorKind::Runtime>(OpName(op), "expected ", name, " on ", device, ", got ", t.device());
 }
 
 // The arguments of every step: parameters and their state, which are written, gradients, and the
@@ -40,7 +40,7 @@ void lists(const char* op, TensorList self, TensorList grads,
 
 void counts(const char* op, TensorList self, TensorList state_steps) {
   check<ErrorKind::Runtime>(
-      state_steps.size() == self.size(), op, ": expected state_steps to hold ", self.size(),
+      state_steps.size() == self.size(), OpName(op), "expected state_steps to hold ", self.size(),
       self.size() == 1 ? " tensor" : " tensors", ", as self does, got ", state_steps.size());
   for (const Tensor& step : state_steps)
     one_number(op, "a tensor of state_steps", step, self[0].device());

@@ -30,39 +30,39 @@ namespace {
 // Slopes of rrelu: chosen by chance below zero, 1 above.
 Tensor random_slopes(const char* op, const Tensor& self, double lower, double upper,
                      const Generator& generator) {
-  check<ErrorKind::Runtime>(self.is_floating_point(), op,
-                            ": expected input of a floating dtype, got ", self.dtype());
+  check<ErrorKind::Runtime>(self.is_floating_point(), OpName(op),
+                            "expected input of a floating dtype, got ", self.dtype());
   const NoGrad no_grad;
   const Tensor chance = aten::uniform_(aten::empty_like(self), lower, upper, generator);
   return aten::where(aten::le(self, Scalar(0)), chance, Scalar(1));
 }
 
 void slope_range(const char* op, double lower, double upper) {
-  check<ErrorKind::Runtime>(lower <= upper, op, ": expected lower <= upper, got ", lower, " and ",
-                            upper);
+  check<ErrorKind::Runtime>(lower <= upper, OpName(op), "expected lower <= upper, got ", lower,
+                            " and ", upper);
 }
 
 }  // namespace
 
 Tensor prelu(const Tensor& self, const Tensor& weight) {
-  check<ErrorKind::Runtime>(self.dtype() == weight.dtype(), "prelu: expected weight of dtype ",
-                            self.dtype(), ", got ", weight.dtype());
+  check<ErrorKind::Runtime>(self.dtype() == weight.dtype(), OpName("prelu"),
+                            "expected weight of dtype ", self.dtype(), ", got ", weight.dtype());
   if (weight.numel() == 1) return aten::_prelu_kernel(self, aten::reshape(weight, IntList()));
   const int64_t channels = self.dim() >= 2 ? self.size(1) : 1;
-  check<ErrorKind::Runtime>(weight.dim() == 1 && weight.numel() == channels,
-                            "prelu: expected weight with 1 element or of shape (", channels,
-                            ",), got ", weight.sizes());
+  check<ErrorKind::Runtime>(weight.dim() == 1 && weight.numel() == channels, OpName("prelu"),
+                            "expected weight with 1 element or of shape (", channels, ",), got ",
+                            weight.sizes());
   DimVector shape(static_cast<size_t>(std::max<int64_t>(1, self.dim())), 1);
   shape[self.dim() >= 2 ? 1 : 0] = channels;
   return aten::_prelu_kernel(self, aten::reshape(weight, shape));
 }
 
 Tensor glu(const Tensor& self, int64_t dim) {
-  check<ErrorKind::Runtime>(self.dim() > 0,
-                            "glu: expected input of at least 1 dimension, got shape ()");
+  check<ErrorKind::Runtime>(self.dim() > 0, OpName("glu"),
+                            "expected input of at least 1 dimension, got shape ()");
   const int64_t at = wrap_dim("glu", dim, self.dim()), size = self.size(at);
-  check<ErrorKind::Runtime>(size % 2 == 0, "glu: expected an even size in dimension ", dim,
-                            ", got shape ", self.sizes());
+  check<ErrorKind::Runtime>(size % 2 == 0, OpName("glu"), "expected an even size in dimension ",
+                            dim, ", got shape ", self.sizes());
   return aten::mul(aten::narrow(self, at, 0, size / 2),
                    aten::sigmoid(aten::narrow(self, at, size / 2, size / 2)));
 }
@@ -85,22 +85,22 @@ Tensor rrelu_(const Tensor& self, const Scalar& lower, const Scalar& upper, bool
 
 Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight,
                 const Tensor& bias) {
-  check<ErrorKind::Runtime>(weight.dim() == 3,
-                            "bilinear: expected weight of 3 dimensions (out, in1, in2), got shape ",
+  check<ErrorKind::Runtime>(weight.dim() == 3, OpName("bilinear"),
+                            "expected weight of 3 dimensions (out, in1, in2), got shape ",
                             weight.sizes());
   const int64_t outputs = weight.size(0), in1 = weight.size(1), in2 = weight.size(2);
   check<ErrorKind::Runtime>(
       input1.dim() >= 1 && input1.size(-1) == in1 && input2.dim() >= 1 && input2.size(-1) == in2,
-      "bilinear: expected inputs whose last dimensions are ", in1, " and ", in2, ", got shapes ",
-      input1.sizes(), " and ", input2.sizes());
+      OpName("bilinear"), "expected inputs whose last dimensions are ", in1, " and ", in2,
+      ", got shapes ", input1.sizes(), " and ", input2.sizes());
   const size_t leading = input1.sizes().size() - 1;
   check<ErrorKind::Runtime>(
       input2.dim() == input1.dim() &&
           input1.sizes().slice(0, leading) == input2.sizes().slice(0, leading),
-      "bilinear: expected inputs that agree in all dimensions but the last, got shapes ",
+      OpName("bilinear"), "expected inputs that agree in all dimensions but the last, got shapes ",
       input1.sizes(), " and ", input2.sizes());
   check<ErrorKind::Runtime>(!bias.defined() || (bias.dim() == 1 && bias.numel() == outputs),
-                            "bilinear: expected bias of shape (", outputs, ",), got ",
+                            OpName("bilinear"), "expected bias of shape (", outputs, ",), got ",
                             bias.defined() ? bias.sizes() : IntList());
   DimVector sizes(input1.sizes().slice(0, leading));
   const int64_t rows = checked_numel(sizes);

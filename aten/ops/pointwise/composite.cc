@@ -92,8 +92,8 @@ Tensor rounded_quotient(const Tensor& self, const Other& other,
                         std::optional<std::string_view> rounding_mode) {
   if (!rounding_mode) return aten::div(self, other);
   if (*rounding_mode == "floor") return aten::floor_divide(self, other);
-  check<ErrorKind::Runtime>(*rounding_mode == "trunc",
-                            "div: expected rounding_mode None, 'trunc' or 'floor', got '",
+  check<ErrorKind::Runtime>(*rounding_mode == "trunc", OpName("div"),
+                            "expected rounding_mode None, 'trunc' or 'floor', got '",
                             *rounding_mode, "'");
   return aten::_trunc_divide(self, other);
 }
@@ -126,8 +126,8 @@ Scalar as_element_of(const char* op, ScalarType dtype, const Scalar& value) {
 }
 
 void require_mask(const char* op, const Tensor& mask) {
-  check<ErrorKind::Runtime>(mask.dtype() == ScalarType::Bool, op,
-                            ": expected a mask of dtype bool, got ", name_of(mask.dtype()));
+  check<ErrorKind::Runtime>(mask.dtype() == ScalarType::Bool, OpName(op),
+                            "expected a mask of dtype bool, got ", name_of(mask.dtype()));
 }
 
 }  // namespace
@@ -195,15 +195,15 @@ Tensor rad2deg(const Tensor& self) { return aten::mul(self, Scalar(180 / std::nu
 
 Tensor clamp(const Tensor& self, const std::optional<Scalar>& min,
              const std::optional<Scalar>& max) {
-  check<ErrorKind::Runtime>(min || max,
-                            "clamp: expected at least one of min and max, got None for both");
+  check<ErrorKind::Runtime>(min || max, OpName("clamp"),
+                            "expected at least one of min and max, got None for both");
   if (!max) return aten::clamp_min(self, *min);
   if (!min) return aten::clamp_max(self, *max);
   return aten::clamp_max(aten::clamp_min(self, *min), *max);
 }
 Tensor clamp_Tensor(const Tensor& self, const Tensor& min, const Tensor& max) {
-  check<ErrorKind::Runtime>(min.defined() || max.defined(),
-                            "clamp: expected at least one of min and max, got None for both");
+  check<ErrorKind::Runtime>(min.defined() || max.defined(), OpName("clamp"),
+                            "expected at least one of min and max, got None for both");
   if (!max.defined()) return aten::clamp_min(self, min);
   if (!min.defined()) return aten::clamp_max(self, max);
   return aten::clamp_max(aten::clamp_min(self, min), max);
@@ -215,9 +215,8 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) 
 }
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   require_mask("masked_fill", mask);
-  check<ErrorKind::Runtime>(value.dim() == 0,
-                            "masked_fill: expected a value with 0 dimensions, got shape ",
-                            value.sizes());
+  check<ErrorKind::Runtime>(value.dim() == 0, OpName("masked_fill"),
+                            "expected a value with 0 dimensions, got shape ", value.sizes());
   if (value.is_complex() && !self.is_complex())
     return composite::masked_fill(self, mask, aten::item(value));  // checked to be a real number
   return aten::where(mask, aten::to(value, self.dtype()), self);
@@ -244,9 +243,9 @@ Tensor isneginf(const Tensor& self) {
 }
 
 Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
-  check<ErrorKind::Runtime>(self.dtype() == other.dtype(),
-                            "isclose: expected tensors of one dtype, got ", name_of(self.dtype()),
-                            " and ", name_of(other.dtype()));
+  check<ErrorKind::Runtime>(self.dtype() == other.dtype(), OpName("isclose"),
+                            "expected tensors of one dtype, got ", name_of(self.dtype()), " and ",
+                            name_of(other.dtype()));
   const bool exact = is_integral(self.dtype(), true);
   Tensor close = aten::eq(self, other);
   if (equal_nan && !exact)
@@ -269,8 +268,8 @@ bool equal(const Tensor& self, const Tensor& other) {
 
 Tensor gelu(const Tensor& self, std::string_view approximate) {
   if (approximate == "none") return aten::_gelu(self);
-  check<ErrorKind::Runtime>(approximate == "tanh",
-                            "gelu: expected approximate 'none' or 'tanh', got '", approximate, "'");
+  check<ErrorKind::Runtime>(approximate == "tanh", OpName("gelu"),
+                            "expected approximate 'none' or 'tanh', got '", approximate, "'");
   return aten::_gelu_tanh(self);
 }
 Tensor selu(const Tensor& self) {

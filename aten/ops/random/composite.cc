@@ -68,15 +68,15 @@ IntegerRange exact_integers(ScalarType dtype) {
     default:
       break;
   }
-  fail<ErrorKind::NotImplemented>("random_: expected a real dtype, got ", dtype);
+  fail<ErrorKind::NotImplemented>(OpName("random_"), "expected a real dtype, got ", dtype);
 }
 
 void require_deviation(const char* op, const Tensor& std) {
-  check<ErrorKind::Runtime>(std.is_floating_point(), op, ": expected a floating std, got ",
+  check<ErrorKind::Runtime>(std.is_floating_point(), OpName(op), "expected a floating std, got ",
                             std.dtype());
   if (std.is_meta()) return;
-  check<ErrorKind::Runtime>(aten::item(aten::all(aten::ge(std, Scalar(0)))).to<bool>(), op,
-                            ": expected std >= 0, got one that is not");
+  check<ErrorKind::Runtime>(aten::item(aten::all(aten::ge(std, Scalar(0)))).to<bool>(), OpName(op),
+                            "expected std >= 0, got one that is not");
 }
 
 }  // namespace
@@ -112,12 +112,12 @@ Tensor randn_like(const Tensor& self, OptDtype dtype, OptLayout layout, OptDevic
 Tensor random_(const Tensor& self, int64_t from, std::optional<int64_t> to,
                const Generator& generator) {
   const IntegerRange fits = exact_integers(self.dtype());
-  check<ErrorKind::Runtime>(!to || from < *to, "random_: expected from < to, got from = ", from,
-                            ", to = ", to);
+  check<ErrorKind::Runtime>(!to || from < *to, OpName("random_"),
+                            "expected from < to, got from = ", from, ", to = ", to);
   const int64_t high = to ? *to - 1 : fits.high;
   check<ErrorKind::Runtime>(from >= fits.low && high <= fits.high && from <= high,
-                            "random_: expected a range that ", self.dtype(), " holds, [", fits.low,
-                            ", ", fits.high, "], got from = ", from, ", to = ", to);
+                            OpName("random_"), "expected a range that ", self.dtype(), " holds, [",
+                            fits.low, ", ", fits.high, "], got from = ", from, ", to = ", to);
   return aten::_random_range_(self, from, high, generator);
 }
 Tensor random_(const Tensor& self, int64_t to, const Generator& generator) {
@@ -179,7 +179,8 @@ Tensor randint_like(const Tensor& self, int64_t high, const Generator& generator
 Tensor randint_like(const Tensor& self, const Tensor& high, OptDtype dtype, OptLayout layout,
                     OptDevice device, OptBool pin_memory, OptFormat memory_format) {
   const int64_t above = aten::item(high).to<int64_t>();
-  check<ErrorKind::Runtime>(above > 0, "randint_like: expected high > 0, got high = ", above);
+  check<ErrorKind::Runtime>(above > 0, OpName("randint_like"),
+                            "expected high > 0, got high = ", above);
   return composite::randint_like(self, 0, above, nullptr, dtype, layout, device, pin_memory,
                                  memory_format);
 }
@@ -188,7 +189,7 @@ Tensor randperm(int64_t n, const Generator& generator, OptDtype dtype, OptLayout
                 OptDevice device, OptBool pin_memory) {
   const FactoryOptions options("randperm", dtype, layout, device, pin_memory, ScalarType::Int64);
   check<ErrorKind::Runtime>(n == 0 || n - 1 <= exact_integers(options.dtype).high,
-                            "randperm: expected n that ", options.dtype,
+                            OpName("randperm"), "expected n that ", options.dtype,
                             " can count to, got n = ", n);
   return fresh(aten::_randperm_(options.empty({n}), generator));
 }

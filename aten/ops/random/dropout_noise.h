@@ -10,8 +10,8 @@ namespace treadle::composite {
 
 // The dtype of the noise for `input`; RuntimeError if it holds integers.
 inline ScalarType noise_dtype(const char* op, const Tensor& input) {
-  check<ErrorKind::Runtime>(input.is_floating_point() || input.is_complex(), op,
-                            ": expected input of a floating or complex dtype, got ", input.dtype());
+  check<ErrorKind::Runtime>(input.is_floating_point() || input.is_complex(), OpName(op),
+                            "expected input of a floating or complex dtype, got ", input.dtype());
   return to_real(input.dtype());
 }
 

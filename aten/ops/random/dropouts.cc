@@ -28,8 +28,8 @@ Tensor kept(const char* op, const Tensor& input, double p, bool channels) {
   const ScalarType dtype = noise_dtype(op, input);
   DimVector sizes(input.sizes());
   if (channels) {
-    check<ErrorKind::Runtime>(input.dim() >= 2, op,
-                              ": expected input (N, C, ...) of at least 2 dimensions, got shape ",
+    check<ErrorKind::Runtime>(input.dim() >= 2, OpName(op),
+                              "expected input (N, C, ...) of at least 2 dimensions, got shape ",
                               input.sizes());
     for (size_t d = 2; d < sizes.size(); ++d) sizes[d] = 1;
   }

@@ -58,22 +58,22 @@ bool shaped(const Tensor& t, std::initializer_list<int64_t> sizes) {
 void check_weights(const char* op, Cell cell, const Weights& w, int64_t inputs, int64_t units,
                    int64_t hidden, const Tensor& input) {
   const int64_t rows = checked_numel({gates_of(cell), units});
-  check<ErrorKind::Runtime>(input.is_floating_point(), op,
-                            ": expected input of a floating dtype, got ", input.dtype());
+  check<ErrorKind::Runtime>(input.is_floating_point(), OpName(op),
+                            "expected input of a floating dtype, got ", input.dtype());
   const auto require = [&](const char* name, const Tensor& t,
                            std::initializer_list<int64_t> sizes) {
     if (!t.defined()) return;
-    check<ErrorKind::Runtime>(shaped(t, sizes) && t.dtype() == input.dtype(), op, ": expected ",
-                              name, " of shape ", DimVector(sizes), " and dtype ", input.dtype(),
-                              ", got ", t);
+    check<ErrorKind::Runtime>(shaped(t, sizes) && t.dtype() == input.dtype(), OpName(op),
+                              "expected ", name, " of shape ", DimVector(sizes), " and dtype ",
+                              input.dtype(), ", got ", t);
   };
   require("w_ih", w.w_ih, {rows, inputs});
   require("w_hh", w.w_hh, {rows, hidden});
   require("b_ih", w.b_ih, {rows});
   require("b_hh", w.b_hh, {rows});
   require("w_hr", w.w_hr, {hidden, units});
-  check<ErrorKind::Runtime>(w.b_ih.defined() == w.b_hh.defined(), op,
-                            ": expected b_ih and b_hh both or neither, got one of them");
+  check<ErrorKind::Runtime>(w.b_ih.defined() == w.b_hh.defined(), OpName(op),
+                            "expected b_ih and b_hh both or neither, got one of them");
 }
 
 // The contribution of the inputs of all steps to the gates. The gates of an LSTM or a plain cell
@@ -200,24 +200,24 @@ std::tuple<Tensor, Tensor, Tensor> layers(const Settings& s, Tensor input, IntLi
   const int64_t directions = l.directions();
   const int64_t count = checked_numel({l.num_layers, directions});
   const int64_t batch = batch_sizes.empty() ? input.size(1) : batch_sizes[0];
-  check<ErrorKind::Runtime>(hx.dim() == 3 && hx.size(0) == count && hx.size(1) == batch, s.op,
-                            ": expected hidden state of shape (", count, ", ", batch,
+  check<ErrorKind::Runtime>(hx.dim() == 3 && hx.size(0) == count && hx.size(1) == batch,
+                            OpName(s.op), "expected hidden state of shape (", count, ", ", batch,
                             ", hidden), got ", hx.sizes());
-  check<ErrorKind::Runtime>(hx.dtype() == input.dtype(), s.op, ": expected hidden state of dtype ",
-                            input.dtype(), ", got ", hx.dtype());
+  check<ErrorKind::Runtime>(hx.dtype() == input.dtype(), OpName(s.op),
+                            "expected hidden state of dtype ", input.dtype(), ", got ", hx.dtype());
   const int64_t hidden = hx.size(2);
   int64_t units = hidden;
   if (l.cell == Cell::Lstm) {
     check<ErrorKind::Runtime>(
         cx.dim() == 3 && cx.size(0) == count && cx.size(1) == batch && cx.dtype() == input.dtype(),
-        s.op, ": expected cell state of dtype ", input.dtype(), " and shape (", count, ", ", batch,
-        ", units), got ", cx);
+        OpName(s.op), "expected cell state of dtype ", input.dtype(), " and shape (", count, ", ",
+        batch, ", units), got ", cx);
     units = cx.size(2);
   }
   const auto require_here = [&](const Tensor& t, auto... name) {
     if (!t.defined()) return;
-    check<ErrorKind::Runtime>(t.device() == input.device(), s.op,
-                              ": expected all tensors on one device, got input on ", input.device(),
+    check<ErrorKind::Runtime>(t.device() == input.device(), OpName(s.op),
+                              "expected all tensors on one device, got input on ", input.device(),
                               " and ", name..., " on ", t.device());
   };
   require_here(hx, "the hidden state");
@@ -226,7 +226,7 @@ std::tuple<Tensor, Tensor, Tensor> layers(const Settings& s, Tensor input, IntLi
   const bool projected = units != hidden;
   const int64_t each = l.weights_each(projected);
   check<ErrorKind::Runtime>(static_cast<int64_t>(params.size()) == checked_numel({count, each}),
-                            s.op, ": expected ", each, " weights for each of ", count,
+                            OpName(s.op), "expected ", each, " weights for each of ", count,
                             " layers and directions, got ", params.size());
   for (int64_t index = 0; index < count; ++index) {
     const int64_t features =
@@ -258,12 +258,12 @@ std::tuple<Tensor, Tensor, Tensor> layers(const Settings& s, Tensor input, IntLi
 
 std::tuple<Tensor, Tensor, Tensor> whole(const Settings& s, const Tensor& input, const Tensor& hx,
                                          const Tensor& cx, TensorList params, bool batch_first) {
-  check<ErrorKind::Runtime>(input.dim() == 3, s.op,
-                            ": expected input of 3 dimensions (steps, batch, features), got shape ",
+  check<ErrorKind::Runtime>(input.dim() == 3, OpName(s.op),
+                            "expected input of 3 dimensions (steps, batch, features), got shape ",
                             input.sizes());
   const Tensor steps = batch_first ? aten::transpose(input, 0, 1) : input;
-  check<ErrorKind::Runtime>(steps.size(0) > 0, s.op,
-                            ": expected a sequence of at least 1 step, got input of shape ",
+  check<ErrorKind::Runtime>(steps.size(0) > 0, OpName(s.op),
+                            "expected a sequence of at least 1 step, got input of shape ",
                             input.sizes());
   auto [out, h, c] = layers(s, steps, {}, hx, cx, params);
   return {batch_first ? aten::transpose(out, 0, 1) : out, h, c};
@@ -272,13 +272,13 @@ std::tuple<Tensor, Tensor, Tensor> whole(const Settings& s, const Tensor& input,
 std::tuple<Tensor, Tensor, Tensor> of_packed(const Settings& s, const Tensor& data,
                                              const Tensor& batch_sizes, const Tensor& hx,
                                              const Tensor& cx, TensorList params) {
-  check<ErrorKind::Runtime>(data.dim() == 2, s.op,
-                            ": expected packed data of 2 dimensions (rows, features), got shape ",
+  check<ErrorKind::Runtime>(data.dim() == 2, OpName(s.op),
+                            "expected packed data of 2 dimensions (rows, features), got shape ",
                             data.sizes());
   check<ErrorKind::Runtime>(batch_sizes.dim() == 1 && batch_sizes.numel() > 0 &&
                                 batch_sizes.dtype() == ScalarType::Int64 && batch_sizes.is_cpu(),
-                            s.op,
-                            ": expected batch_sizes of dtype int64 on the cpu, with a size "
+                            OpName(s.op),
+                            "expected batch_sizes of dtype int64 on the cpu, with a size "
                             "for each step, got ",
                             batch_sizes, " on ", batch_sizes.device());
   const Tensor dense = aten::contiguous(batch_sizes);
@@ -286,38 +286,38 @@ std::tuple<Tensor, Tensor, Tensor> of_packed(const Settings& s, const Tensor& da
   const DimVector sizes(list);
   int64_t left = data.size(0);
   for (size_t t = 0; t < sizes.size(); ++t) {
-    check<ErrorKind::Runtime>(sizes[t] > 0 && (t == 0 || sizes[t] <= sizes[t - 1]), s.op,
-                              ": expected batch_sizes to be positive and not to grow, got ",
-                              sizes[t], " at step ", t);
-    check<ErrorKind::Runtime>(sizes[t] <= left, s.op, ": expected batch_sizes that sum to ",
+    check<ErrorKind::Runtime>(sizes[t] > 0 && (t == 0 || sizes[t] <= sizes[t - 1]), OpName(s.op),
+                              "expected batch_sizes to be positive and not to grow, got ", sizes[t],
+                              " at step ", t);
+    check<ErrorKind::Runtime>(sizes[t] <= left, OpName(s.op), "expected batch_sizes that sum to ",
                               data.size(0), ", the rows of data, got more");
     left -= sizes[t];
   }
-  check<ErrorKind::Runtime>(left == 0, s.op, ": expected batch_sizes that sum to ", data.size(0),
-                            ", the rows of data, got ", data.size(0) - left);
+  check<ErrorKind::Runtime>(left == 0, OpName(s.op), "expected batch_sizes that sum to ",
+                            data.size(0), ", the rows of data, got ", data.size(0) - left);
   return layers(s, data, sizes, hx, cx, params);
 }
 
 std::pair<Tensor, Tensor> lstm_state(const char* op, TensorList hx) {
-  check<ErrorKind::Runtime>(hx.size() == 2 && hx[0].defined() && hx[1].defined(), op,
-                            ": expected hx = (h, c), got ", hx.size(), " tensors");
+  check<ErrorKind::Runtime>(hx.size() == 2 && hx[0].defined() && hx[1].defined(), OpName(op),
+                            "expected hx = (h, c), got ", hx.size(), " tensors");
   return {hx[0], hx[1]};
 }
 
 State cell_of(const char* op, Cell cell, const Tensor& input, const Tensor& hx, const Tensor& cx,
               const Weights& w) {
-  check<ErrorKind::Runtime>(input.dim() == 2, op,
-                            ": expected input of 2 dimensions (batch, features), got shape ",
+  check<ErrorKind::Runtime>(input.dim() == 2, OpName(op),
+                            "expected input of 2 dimensions (batch, features), got shape ",
                             input.sizes());
   for (const Tensor* state : {&hx, &cx}) {
     check<ErrorKind::Runtime>(
         !state->defined() || (state->dim() == 2 && state->size(0) == input.size(0) &&
                               state->dtype() == input.dtype()),
-        op, ": expected a state of dtype ", input.dtype(), " with ", input.size(0), " rows, got ",
-        state->defined() ? *state : hx);
+        OpName(op), "expected a state of dtype ", input.dtype(), " with ", input.size(0),
+        " rows, got ", state->defined() ? *state : hx);
   }
   const int64_t units = cx.defined() ? cx.size(1) : hx.size(1);
-  check<ErrorKind::Runtime>(hx.size(1) == units, op, ": expected h and c of one shape, got ",
+  check<ErrorKind::Runtime>(hx.size(1) == units, OpName(op), "expected h and c of one shape, got ",
                             hx.sizes(), " and ", cx.defined() ? cx.sizes() : hx.sizes());
   check_weights(op, cell, w, input.size(1), units, units, input);
   return step(cell, input_gates(cell, input, w), {hx, cx}, w, aten::t(w.w_hh));

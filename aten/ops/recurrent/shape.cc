@@ -7,7 +7,7 @@ namespace treadle::shape {
 namespace {
 
 void state(const char* op, const Tensor& t) {
-  check<ErrorKind::Runtime>(t.dim() == 2, op, ": expected a state of shape (B, H), got ",
+  check<ErrorKind::Runtime>(t.dim() == 2, OpName(op), "expected a state of shape (B, H), got ",
                             t.sizes());
 }
 
@@ -15,7 +15,7 @@ void state(const char* op, const Tensor& t) {
 void columns(const char* op, const char* name, const Tensor& t, const Tensor& like, int64_t times) {
   check<ErrorKind::Runtime>(t.dim() == 2 && t.size(0) == like.size(0) && t.size(1) % times == 0 &&
                                 t.size(1) / times == like.size(1) && t.dtype() == like.dtype(),
-                            op, ": expected ", name, " of dtype ", like.dtype(), " with ",
+                            OpName(op), "expected ", name, " of dtype ", like.dtype(), " with ",
                             like.size(0), " rows and ", times, " x ", like.size(1),
                             " columns, got ", t);
 }

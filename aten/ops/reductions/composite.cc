@@ -23,8 +23,8 @@ namespace treadle::composite {
 namespace {
 
 void require_elements(const char* op, const Tensor& self) {
-  check<ErrorKind::Runtime>(self.numel() > 0, op,
-                            ": expected a tensor with elements, or a dim to reduce, got shape ",
+  check<ErrorKind::Runtime>(self.numel() > 0, OpName(op),
+                            "expected a tensor with elements, or a dim to reduce, got shape ",
                             self.sizes());
 }
 

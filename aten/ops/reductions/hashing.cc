@@ -34,8 +34,8 @@ Tensor folded(Tensor bits, int64_t dim) {
 
 Tensor hash_tensor(const Tensor& self, IntList dim, bool keepdim, int64_t /*mode*/) {
   const DimVector dims = wrap_dims("hash_tensor", dim, self.dim(), true);
-  check<ErrorKind::Runtime>(self.numel() > 0 || !dim.empty(),
-                            "hash_tensor: expected a dim for a tensor without elements, got none");
+  check<ErrorKind::Runtime>(self.numel() > 0 || !dim.empty(), OpName("hash_tensor"),
+                            "expected a dim for a tensor without elements, got none");
   const NoGrad no_grad;
   Tensor bits =
       is_integral(self.dtype(), true)

@@ -57,12 +57,12 @@ bool holds(const Tensor& condition) {
 Tensor offsets_from(const Tensor& lengths, int64_t rows, int64_t size, bool unsafe) {
   const Tensor flat = aten::to(aten::reshape(lengths, {rows, lengths.size(-1)}), ScalarType::Int64);
   if (!unsafe) {
-    check<ErrorKind::Runtime>(holds(aten::ge(flat, Scalar(0))), kOp,
-                              ": expected lengths >= 0, got one below");
+    check<ErrorKind::Runtime>(holds(aten::ge(flat, Scalar(0))), OpName(kOp),
+                              "expected lengths >= 0, got one below");
     const int64_t last = 1;
     check<ErrorKind::Runtime>(
-        holds(aten::eq(aten::sum(flat, OptionalIntList(IntList(&last, 1))), Scalar(size))), kOp,
-        ": expected lengths that sum to the size of the dimension, ", size,
+        holds(aten::eq(aten::sum(flat, OptionalIntList(IntList(&last, 1))), Scalar(size))),
+        OpName(kOp), "expected lengths that sum to the size of the dimension, ", size,
         ", got others; unsafe=True lets them");
   }
   const Tensor none = aten::zeros({rows, 1}, ScalarType::Int64, std::nullopt, lengths.device());
@@ -74,23 +74,24 @@ Tensor offsets_from(const Tensor& lengths, int64_t rows, int64_t size, bool unsa
 Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor& lengths,
                       const Tensor& indices, const Tensor& given_offsets, int64_t axis, bool unsafe,
                       const std::optional<Scalar>& initial) {
-  check<ErrorKind::Runtime>(!indices.defined(), kOp,
-                            ": expected lengths or offsets, got indices, which are not there yet");
-  check<ErrorKind::Runtime>(lengths.defined() || given_offsets.defined(), kOp,
-                            ": expected lengths or offsets, got neither");
+  check<ErrorKind::Runtime>(!indices.defined(), OpName(kOp),
+                            "expected lengths or offsets, got indices, which are not there yet");
+  check<ErrorKind::Runtime>(lengths.defined() || given_offsets.defined(), OpName(kOp),
+                            "expected lengths or offsets, got neither");
   const Tensor& ends = given_offsets.defined() ? given_offsets : lengths;
   const int64_t d = wrap_dim(kOp, axis, data.dim());
   const size_t outer = static_cast<size_t>(d);
   check<ErrorKind::Runtime>(
       data.dim() > 0 && ends.dim() == d + 1 &&
           ends.sizes().slice(0, outer) == data.sizes().slice(0, outer),
-      kOp, ": expected lengths or offsets with the sizes of data before axis and one more, got ",
+      OpName(kOp),
+      "expected lengths or offsets with the sizes of data before axis and one more, got ",
       ends.sizes(), " for data of shape ", data.sizes(), " and axis = ", axis);
-  check<ErrorKind::Runtime>(ends.dtype() == ScalarType::Int64 || ends.dtype() == ScalarType::Int32,
-                            kOp, ": expected lengths or offsets of dtype int64 or int32, got ",
-                            ends.dtype());
-  check<ErrorKind::Runtime>(!given_offsets.defined() || ends.size(-1) > 0, kOp,
-                            ": expected at least one offset for each row, got none");
+  check<ErrorKind::Runtime>(
+      ends.dtype() == ScalarType::Int64 || ends.dtype() == ScalarType::Int32, OpName(kOp),
+      "expected lengths or offsets of dtype int64 or int32, got ", ends.dtype());
+  check<ErrorKind::Runtime>(!given_offsets.defined() || ends.size(-1) > 0, OpName(kOp),
+                            "expected at least one offset for each row, got none");
 
   int64_t rows = 1, inner = 1;
   for (const int64_t size : data.sizes().slice(0, outer)) rows *= size;

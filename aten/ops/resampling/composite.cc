@@ -34,7 +34,7 @@ using Scale = std::optional<double>;
 Tensor upsample(const char* op, const Tensor& self, IntList output_size, std::string_view mode,
                 bool align_corners, std::initializer_list<Scale> scales) {
   const size_t spatial = output_size.size();
-  check<ErrorKind::Runtime>(self.sizes().size() == spatial + 2, op, ": expected input with ",
+  check<ErrorKind::Runtime>(self.sizes().size() == spatial + 2, OpName(op), "expected input with ",
                             spatial + 2, " dimensions (batch, channels and ", spatial,
                             " more), got shape ", self.sizes());
   const bool bytes = self.dtype() == ScalarType::UInt8;
@@ -116,12 +116,12 @@ Tensor _upsample_bilinear2d_aa(const Tensor& self, IntList output_size, bool ali
 Tensor upsample_bilinear2d_aa_vec(const Tensor& input, OptionalIntList output_size,
                                   bool align_corners, std::optional<ArrayRef<double>> scales) {
   const char* const op = "_upsample_bilinear2d_aa";
-  check<ErrorKind::Runtime>(output_size.has_value() != scales.has_value(), op,
-                            ": expected output_size or scale_factors, got ",
+  check<ErrorKind::Runtime>(output_size.has_value() != scales.has_value(), OpName(op),
+                            "expected output_size or scale_factors, got ",
                             output_size ? "both" : "neither");
   if (output_size) return aten::_upsample_bilinear2d_aa(input, *output_size, align_corners);
-  check<ErrorKind::Runtime>(scales->size() == 2 && input.dim() == 4, op,
-                            ": expected input (N, C, H, W) and scale_factors with 2 entries, got ",
+  check<ErrorKind::Runtime>(scales->size() == 2 && input.dim() == 4, OpName(op),
+                            "expected input (N, C, H, W) and scale_factors with 2 entries, got ",
                             scales->size(), " entries for shape ", input.sizes());
   const auto scaled = [&](size_t d) {
     return static_cast<int64_t>(static_cast<double>(input.sizes()[d + 2]) * (*scales)[d]);

@@ -45,12 +45,12 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t interpolati
 
 Tensor affine_grid_generator(const Tensor& theta, IntList size, bool align_corners) {
   const size_t spatial = size.size() - 2;
-  check<ErrorKind::Runtime>(size.size() == 4 || size.size() == 5,
-                            "affine_grid_generator: expected size with 4 or 5 entries, got ", size);
+  check<ErrorKind::Runtime>(size.size() == 4 || size.size() == 5, OpName("affine_grid_generator"),
+                            "expected size with 4 or 5 entries, got ", size);
   const auto n = static_cast<int64_t>(spatial);
   check<ErrorKind::Runtime>(
       theta.dim() == 3 && theta.size(0) == size[0] && theta.size(1) == n && theta.size(2) == n + 1,
-      "affine_grid_generator: expected theta of shape (", size[0], ", ", n, ", ", n + 1,
+      OpName("affine_grid_generator"), "expected theta of shape (", size[0], ", ", n, ", ", n + 1,
       ") for size = ", size, ", got ", theta.sizes());
   const IntList points = size.slice(2);
   checked_numel(points, 8 * (n + 1));

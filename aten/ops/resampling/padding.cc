@@ -43,11 +43,11 @@ int64_t padded_size(const char* op, int64_t size, int64_t before, int64_t after,
                     IntList sizes) {
   int64_t padded = 0;
   constexpr int64_t kFar = INT64_MAX / 4;
-  check<ErrorKind::Runtime>(std::max(before, after) < kFar && std::min(before, after) > -kFar, op,
-                            ": expected pad within 2^61, got pad = ", pad);
+  check<ErrorKind::Runtime>(std::max(before, after) < kFar && std::min(before, after) > -kFar,
+                            OpName(op), "expected pad within 2^61, got pad = ", pad);
   check<ErrorKind::Runtime>(!__builtin_add_overflow(size, before, &padded) &&
                                 !__builtin_add_overflow(padded, after, &padded) && padded >= 0,
-                            op, ": expected a size that stays non-negative, got pad = ", pad,
+                            OpName(op), "expected a size that stays non-negative, got pad = ", pad,
                             " for shape ", sizes);
   return padded;
 }
@@ -77,8 +77,8 @@ Tensor pad_by_selection(const char* op, const Tensor& self, IntList pad, std::st
   check<ErrorKind::Runtime>(
       pad.size() % 2 == 0 && spatial >= 1 && spatial <= 3 &&
           (rank == spatial + 1 || rank == spatial + 2),
-      op,
-      ": expected pad as (before, after) pairs for the last 1 to 3 dimensions of an input with "
+      OpName(op),
+      "expected pad as (before, after) pairs for the last 1 to 3 dimensions of an input with "
       "one or two more, got pad = ",
       pad, " for shape ", self.sizes());
   DimVector result(self.sizes());
@@ -87,15 +87,16 @@ Tensor pad_by_selection(const char* op, const Tensor& self, IntList pad, std::st
     const int64_t before = pad[2 * i], after = pad[2 * i + 1], size = self.sizes()[d];
     if (before == 0 && after == 0) continue;
     const int64_t padded = padded_size(op, size, before, after, pad, self.sizes());
-    check<ErrorKind::Runtime>(size > 0 && padded > 0, op,
-                              ": expected padded dimensions that are not empty, got pad = ", pad,
+    check<ErrorKind::Runtime>(size > 0 && padded > 0, OpName(op),
+                              "expected padded dimensions that are not empty, got pad = ", pad,
                               " for shape ", self.sizes());
     const int64_t most = mode == "reflect" ? size - 1 : mode == "circular" ? size : INT64_MAX / 4;
-    check<ErrorKind::Runtime>(before <= most && after <= most, op, ": expected pad of at most ",
-                              most, " for mode '", mode, "' and size ", size, ", got pad = ", pad);
+    check<ErrorKind::Runtime>(before <= most && after <= most, OpName(op),
+                              "expected pad of at most ", most, " for mode '", mode, "' and size ",
+                              size, ", got pad = ", pad);
     check<ErrorKind::Runtime>(
         mode != "circular" || size + std::min(before, int64_t{0}) + std::min(after, int64_t{0}) > 0,
-        op, ": expected pad that leaves an element to repeat, got pad = ", pad, " for shape ",
+        OpName(op), "expected pad that leaves an element to repeat, got pad = ", pad, " for shape ",
         self.sizes());
     result[d] = padded;
   }
@@ -117,8 +118,9 @@ Tensor pad_by_selection(const char* op, const Tensor& self, IntList pad, std::st
 
 Tensor constant_pad_nd(const Tensor& self, IntList pad, const Scalar& value) {
   check<ErrorKind::Runtime>(pad.size() % 2 == 0 && pad.size() / 2 <= self.sizes().size(),
-                            "constant_pad_nd: expected pad as (before, after) pairs for at most ",
-                            self.dim(), " dimensions, got pad = ", pad);
+                            OpName("constant_pad_nd"),
+                            "expected pad as (before, after) pairs for at most ", self.dim(),
+                            " dimensions, got pad = ", pad);
   DimVector sizes(self.sizes());
   Tensor kept = self;
   for (size_t i = 0; i < pad.size() / 2; ++i) {
@@ -147,8 +149,8 @@ Tensor pad(const Tensor& self, IntList pad, std::string_view mode, std::optional
     return renamed("pad", "constant_pad_nd",
                    [&] { return aten::constant_pad_nd(self, pad, Scalar(value.value_or(0.0))); });
   }
-  check<ErrorKind::Value>(!value || *value == 0.0, "pad: expected no value with mode '", mode,
-                          "', got value = ", value);
+  check<ErrorKind::Value>(!value || *value == 0.0, OpName("pad"), "expected no value with mode '",
+                          mode, "', got value = ", value);
   return pad_by_selection("pad", self, pad, mode);
 }
 

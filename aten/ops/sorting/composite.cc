@@ -36,8 +36,8 @@ Tensor place_of(const Tensor& sequence, const Scalar& number, bool out_int32, bo
 }
 
 void require_boundaries(const Tensor& boundaries) {
-  check<ErrorKind::Runtime>(boundaries.dim() == 1,
-                            "bucketize: expected 1-dim boundaries, got shape ", boundaries.sizes());
+  check<ErrorKind::Runtime>(boundaries.dim() == 1, OpName("bucketize"),
+                            "expected 1-dim boundaries, got shape ", boundaries.sizes());
 }
 
 }  // namespace
@@ -57,8 +57,8 @@ Tensor argsort_stable(const Tensor& self, bool /*stable*/, int64_t dim, bool des
 
 Tensor median(const Tensor& self) {
   if (self.numel() > 0) return std::get<0>(aten::median(aten::reshape(self, {-1}), 0));
-  check<ErrorKind::Runtime>(self.is_floating_point(),
-                            "median: expected a tensor with elements, got ", self);
+  check<ErrorKind::Runtime>(self.is_floating_point(), OpName("median"),
+                            "expected a tensor with elements, got ", self);
   return aten::new_full(self, {}, Scalar(std::numeric_limits<double>::quiet_NaN()));
 }
 
@@ -73,8 +73,8 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
 
 Tensor searchsorted_scalar(const Tensor& sorted_sequence, const Scalar& self, bool out_int32,
                            bool right, std::optional<std::string_view> side, const Tensor& sorter) {
-  check<ErrorKind::Runtime>(sorted_sequence.dim() == 1,
-                            "searchsorted: expected a 1-dim sequence for a number, got shape ",
+  check<ErrorKind::Runtime>(sorted_sequence.dim() == 1, OpName("searchsorted"),
+                            "expected a 1-dim sequence for a number, got shape ",
                             sorted_sequence.sizes());
   return place_of(sorted_sequence, self, out_int32, right, side, sorter);
 }
@@ -94,8 +94,8 @@ Tensor msort(const Tensor& self) {
 
 Tensor nanmedian(const Tensor& self) {
   if (self.numel() > 0) return std::get<0>(aten::nanmedian(aten::reshape(self, {-1}), 0));
-  check<ErrorKind::Runtime>(self.is_floating_point(),
-                            "nanmedian: expected a tensor with elements, got ", self);
+  check<ErrorKind::Runtime>(self.is_floating_point(), OpName("nanmedian"),
+                            "expected a tensor with elements, got ", self);
   return aten::new_full(self, {}, Scalar(std::numeric_limits<double>::quiet_NaN()));
 }
 

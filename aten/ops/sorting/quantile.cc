@@ -42,18 +42,18 @@ namespace treadle::composite {
 namespace {
 
 void check_quantile(const char* op, const Tensor& self, const Tensor& q) {
-  check<ErrorKind::Runtime>(self.numel() > 0, op, ": expected self with elements, got shape ",
+  check<ErrorKind::Runtime>(self.numel() > 0, OpName(op), "expected self with elements, got shape ",
                             self.sizes());
-  check<ErrorKind::Runtime>(q.dim() <= 1, op, ": expected q with at most 1 dimension, got shape ",
-                            q.sizes());
-  check<ErrorKind::Runtime>(q.dtype() == self.dtype(), op, ": expected q of self's dtype ",
+  check<ErrorKind::Runtime>(q.dim() <= 1, OpName(op),
+                            "expected q with at most 1 dimension, got shape ", q.sizes());
+  check<ErrorKind::Runtime>(q.dtype() == self.dtype(), OpName(op), "expected q of self's dtype ",
                             self.dtype(), ", got ", q.dtype());
-  check<ErrorKind::Runtime>(q.device() == self.device(), op, ": expected q on self's device ",
+  check<ErrorKind::Runtime>(q.device() == self.device(), OpName(op), "expected q on self's device ",
                             self.device(), ", got ", q.device());
   if (q.is_meta() || q.numel() == 0) return;
   const Tensor inside = aten::logical_and(aten::ge(q, Scalar(0)), aten::le(q, Scalar(1)));
-  check<ErrorKind::Runtime>(aten::item(aten::all(inside)).to<bool>(), op,
-                            ": expected q in [0, 1], got one that is not");
+  check<ErrorKind::Runtime>(aten::item(aten::all(inside)).to<bool>(), OpName(op),
+                            "expected q in [0, 1], got one that is not");
 }
 
 Tensor quantiles(const char* op, const Tensor& self, const Tensor& q, std::optional<int64_t> dim,

@@ -41,12 +41,12 @@ Unique chosen(const Tensor& self, Tensor values, Tensor inverse, Tensor counts, 
 Unique unique_slices(const char* op, const Tensor& self, int64_t dim, bool sorted,
                      bool return_inverse, bool return_counts) {
   const int64_t d = wrap_dim(op, dim, self.dim());
-  check<ErrorKind::Runtime>(self.dim() > 0, op,
-                            ": expected a tensor with at least 1 dimension, got a 0-dim one");
+  check<ErrorKind::Runtime>(self.dim() > 0, OpName(op),
+                            "expected a tensor with at least 1 dimension, got a 0-dim one");
   const int64_t slices = self.size(d);
   int64_t width = 1;
   for (int64_t i = 0; i < self.dim(); ++i) width *= i == d ? 1 : self.size(i);
-  check<ErrorKind::Runtime>(width > 0, op, ": expected slices with elements, got shape ",
+  check<ErrorKind::Runtime>(width > 0, OpName(op), "expected slices with elements, got shape ",
                             self.sizes(), " along dim = ", d);
   const Tensor rows = aten::reshape(aten::movedim(self, d, 0), {slices, width});
   auto [first, inverse, counts] = aten::_unique_rows(rows, sorted);
@@ -57,10 +57,11 @@ Unique unique_slices(const char* op, const Tensor& self, int64_t dim, bool sorte
 // `elements` and `test_elements` compared in the dtype `common`.
 Tensor membership(const Tensor& elements, const Tensor& test_elements, ScalarType common,
                   bool invert) {
-  check<ErrorKind::NotImplemented>(!is_complex(common), "isin: expected real dtypes, got ", common);
-  check<ErrorKind::Runtime>(elements.device() == test_elements.device(),
-                            "isin: expected both tensors on one device, got ", elements.device(),
-                            " and ", test_elements.device());
+  check<ErrorKind::NotImplemented>(!is_complex(common), OpName("isin"),
+                                   "expected real dtypes, got ", common);
+  check<ErrorKind::Runtime>(elements.device() == test_elements.device(), OpName("isin"),
+                            "expected both tensors on one device, got ", elements.device(), " and ",
+                            test_elements.device());
   if (test_elements.numel() == 0)
     return invert ? aten::ones_like(elements, ScalarType::Bool)
                   : aten::zeros_like(elements, ScalarType::Bool);

@@ -38,7 +38,8 @@ std::array<TensorSpec, 2> sort(const char* op, const Tensor& self, int64_t dim) 
 std::array<TensorSpec, 2> topk(const char* op, const Tensor& self, int64_t k, int64_t dim) {
   dim = wrap_dim(op, dim, self.dim());
   const int64_t n = size_along(self, dim);
-  check<ErrorKind::Runtime>(k >= 0 && k <= n, op, ": expected k in [0, ", n, "], got k = ", k);
+  check<ErrorKind::Runtime>(k >= 0 && k <= n, OpName(op), "expected k in [0, ", n,
+                            "], got k = ", k);
   DimVector sizes(self.sizes());
   if (!sizes.empty()) sizes[dim] = k;
   return values_and_indices(self, sizes);
@@ -47,8 +48,8 @@ std::array<TensorSpec, 2> topk(const char* op, const Tensor& self, int64_t k, in
 std::array<TensorSpec, 2> select_one(const char* op, const Tensor& self, int64_t dim,
                                      bool keepdim) {
   dim = wrap_dim(op, dim, self.dim());
-  check<ErrorKind::Index>(size_along(self, dim) > 0, op,
-                          ": expected a dimension of size > 0 to reduce, got dim = ", dim,
+  check<ErrorKind::Index>(size_along(self, dim) > 0, OpName(op),
+                          "expected a dimension of size > 0 to reduce, got dim = ", dim,
                           " of shape ", self.sizes());
   return values_and_indices(self, without_dim(self, dim, keepdim));
 }
@@ -57,7 +58,8 @@ std::array<TensorSpec, 2> kthvalue(const char* op, const Tensor& self, int64_t k
                                    bool keepdim) {
   dim = wrap_dim(op, dim, self.dim());
   const int64_t n = size_along(self, dim);
-  check<ErrorKind::Runtime>(k >= 1 && k <= n, op, ": expected k in [1, ", n, "], got k = ", k);
+  check<ErrorKind::Runtime>(k >= 1 && k <= n, OpName(op), "expected k in [1, ", n,
+                            "], got k = ", k);
   return values_and_indices(self, without_dim(self, dim, keepdim));
 }
 
@@ -66,8 +68,8 @@ TensorSpec argreduce(const char* op, const Tensor& self, std::optional<int64_t> 
     TensorSpec spec = select_one(op, self, *dim, keepdim)[1];
     return spec;
   }
-  check<ErrorKind::Index>(self.numel() > 0, op,
-                          ": expected a tensor with elements, or a dim, got shape ", self.sizes());
+  check<ErrorKind::Index>(self.numel() > 0, OpName(op),
+                          "expected a tensor with elements, or a dim, got shape ", self.sizes());
   return {keepdim ? DimVector(static_cast<size_t>(self.dim()), 1) : DimVector(), ScalarType::Int64,
           self.device()};
 }
@@ -79,29 +81,30 @@ TensorSpec searchsorted(const char* /*op*/, const Tensor& sorted_sequence, const
   const char* const op = "searchsorted";
   const Device device =
       common_device(op, {&sorted_sequence, &self, &sorter}, {"sorted_sequence", "self", "sorter"});
-  check<ErrorKind::Runtime>(!side || *side == "left" || *side == "right", op,
-                            ": expected side 'left' or 'right', got '", side.value_or(""), "'");
-  check<ErrorKind::Runtime>(!(side && *side == "left" && right), op,
-                            ": expected right = False with side 'left', got right = True");
+  check<ErrorKind::Runtime>(!side || *side == "left" || *side == "right", OpName(op),
+                            "expected side 'left' or 'right', got '", side.value_or(""), "'");
+  check<ErrorKind::Runtime>(!(side && *side == "left" && right), OpName(op),
+                            "expected right = False with side 'left', got right = True");
   check<ErrorKind::Runtime>(
-      sorted_sequence.dim() > 0, op,
-      ": expected a sorted sequence with at least 1 dimension, got a 0-dim tensor");
+      sorted_sequence.dim() > 0, OpName(op),
+      "expected a sorted sequence with at least 1 dimension, got a 0-dim tensor");
   if (sorted_sequence.dim() > 1) {
     const size_t lead = static_cast<size_t>(sorted_sequence.dim() - 1);
     check<ErrorKind::Runtime>(
         self.dim() == sorted_sequence.dim() &&
             self.sizes().slice(0, lead) == sorted_sequence.sizes().slice(0, lead),
-        op, ": expected values whose leading dimensions equal the sequence's, got shapes ",
+        OpName(op), "expected values whose leading dimensions equal the sequence's, got shapes ",
         self.sizes(), " and ", sorted_sequence.sizes());
   }
   if (sorter.defined()) {
     check<ErrorKind::Runtime>(
-        sorter.dtype() == ScalarType::Int64 && sorter.sizes() == sorted_sequence.sizes(), op,
-        ": expected sorter of dtype int64 and shape ", sorted_sequence.sizes(), ", got ", sorter);
+        sorter.dtype() == ScalarType::Int64 && sorter.sizes() == sorted_sequence.sizes(),
+        OpName(op), "expected sorter of dtype int64 and shape ", sorted_sequence.sizes(), ", got ",
+        sorter);
   }
   check<ErrorKind::Runtime>(
-      !out_int32 || sorted_sequence.sizes().back() <= INT32_MAX, op,
-      ": expected a sequence of at most 2147483647 entries with out_int32, got ",
+      !out_int32 || sorted_sequence.sizes().back() <= INT32_MAX, OpName(op),
+      "expected a sequence of at most 2147483647 entries with out_int32, got ",
       sorted_sequence.sizes().back());
   return {DimVector(self.sizes()), out_int32 ? ScalarType::Int32 : ScalarType::Int64, device};
 }

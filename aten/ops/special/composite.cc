@@ -96,8 +96,8 @@ Tensor float_power(const Scalar& self, const Tensor& exponent) {
 
 Tensor round_decimals(const Tensor& self, int64_t decimals) {
   if (is_integral(self.dtype(), true)) {
-    check<ErrorKind::Runtime>(decimals == 0, "round: expected decimals = 0 for integers, got ",
-                              decimals);
+    check<ErrorKind::Runtime>(decimals == 0, OpName("round"),
+                              "expected decimals = 0 for integers, got ", decimals);
     return aten::clone(self);
   }
   if (decimals == 0) return aten::round(self);

@@ -41,17 +41,18 @@ struct Frames {
 
   Frames(const char* op, int64_t n_fft, OptInt hop_length, OptInt win_length, const Tensor& window)
       : size(n_fft), hop(hop_length.value_or(n_fft / 4)), window(win_length.value_or(n_fft)) {
-    check<ErrorKind::Runtime>(size > 0, op, ": expected n_fft > 0, got n_fft = ", size);
-    check<ErrorKind::Runtime>(hop > 0, op, ": expected hop_length > 0, got hop_length = ", hop);
-    check<ErrorKind::Runtime>(this->window > 0 && this->window <= size, op,
-                              ": expected win_length in [1, n_fft = ", size,
+    check<ErrorKind::Runtime>(size > 0, OpName(op), "expected n_fft > 0, got n_fft = ", size);
+    check<ErrorKind::Runtime>(hop > 0, OpName(op),
+                              "expected hop_length > 0, got hop_length = ", hop);
+    check<ErrorKind::Runtime>(this->window > 0 && this->window <= size, OpName(op),
+                              "expected win_length in [1, n_fft = ", size,
                               "], got win_length = ", this->window);
     if (!window.defined()) return;
-    check<ErrorKind::Runtime>(window.dim() == 1 && window.size(0) == this->window, op,
-                              ": expected a window of shape (", this->window,
+    check<ErrorKind::Runtime>(window.dim() == 1 && window.size(0) == this->window, OpName(op),
+                              "expected a window of shape (", this->window,
                               ",), as win_length says, got ", window.sizes());
-    check<ErrorKind::Runtime>(is_floating(window.dtype()) || window.is_complex(), op,
-                              ": expected a window of a floating or complex dtype, got ",
+    check<ErrorKind::Runtime>(is_floating(window.dtype()) || window.is_complex(), OpName(op),
+                              "expected a window of a floating or complex dtype, got ",
                               name_of(window.dtype()));
   }
 
@@ -71,8 +72,8 @@ Tensor padded_signal(const Tensor& signal, int64_t count, std::string_view mode)
   const int64_t length = signal.size(1);
   if (count == 0) return signal;
   if (mode == "constant") return aten::constant_pad_nd(signal, {count, count});
-  check<ErrorKind::Runtime>(length > 0, "stft: expected a signal of at least 1 element, got ",
-                            signal.sizes());
+  check<ErrorKind::Runtime>(length > 0, OpName("stft"),
+                            "expected a signal of at least 1 element, got ", signal.sizes());
   if (mode == "replicate") {
     const auto edge = [&](int64_t at) {
       return aten::expand(aten::narrow(signal, 1, at, 1), {signal.size(0), count});
@@ -80,8 +81,8 @@ Tensor padded_signal(const Tensor& signal, int64_t count, std::string_view mode)
     return aten::cat(std::vector<Tensor>{edge(0), signal, edge(length - 1)}, 1);
   }
   const bool circular = mode == "circular";
-  check<ErrorKind::Runtime>(count < length || (circular && count == length),
-                            "stft: expected a signal longer than the ", count,
+  check<ErrorKind::Runtime>(count < length || (circular && count == length), OpName("stft"),
+                            "expected a signal longer than the ", count,
                             " elements added on each side, got length ", length);
   const auto part = [&](int64_t start) {
     const Tensor values = aten::narrow(signal, 1, start, count);
@@ -96,15 +97,15 @@ Tensor transform_frames(const Tensor& self, const Frames& frames, const Tensor& 
                         bool normalized, OptBool onesided, OptBool return_complex) {
   const bool complex = self.is_complex() || (window_given.defined() && window_given.is_complex());
   const bool half = onesided.value_or(!complex);
-  check<ErrorKind::Runtime>(!(half && complex),
-                            "stft: expected onesided = False for a complex signal or window, got "
+  check<ErrorKind::Runtime>(!(half && complex), OpName("stft"),
+                            "expected onesided = False for a complex signal or window, got "
                             "onesided = True");
-  check<ErrorKind::Runtime>(return_complex.has_value() || complex,
-                            "stft: expected return_complex to be given for a real signal, got None;"
+  check<ErrorKind::Runtime>(return_complex.has_value() || complex, OpName("stft"),
+                            "expected return_complex to be given for a real signal, got None;"
                             " True is what a program wants that views the result as complex");
   const int64_t length = self.size(1);
-  check<ErrorKind::Runtime>(frames.size <= length, "stft: expected n_fft of at most the ", length,
-                            " elements of the padded signal, got n_fft = ", frames.size);
+  check<ErrorKind::Runtime>(frames.size <= length, OpName("stft"), "expected n_fft of at most the ",
+                            length, " elements of the padded signal, got n_fft = ", frames.size);
   const Tensor window = frames.padded("stft", window_given, self);
   const Tensor pieces = aten::mul(aten::unfold(self, 1, frames.size, frames.hop), window);
   const int64_t division = static_cast<int64_t>(normalized ? FftNorm::kRoot : FftNorm::kNone);
@@ -120,14 +121,14 @@ Tensor transform_frames(const Tensor& self, const Frames& frames, const Tensor& 
 Tensor stft(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win_length,
             const Tensor& window, bool center, std::string_view pad_mode, bool normalized,
             OptBool onesided, OptBool return_complex, OptBool align_to_window) {
-  check<ErrorKind::Runtime>(self.dim() == 1 || self.dim() == 2,
-                            "stft: expected a signal of shape (length,) or (batch, length), got ",
+  check<ErrorKind::Runtime>(self.dim() == 1 || self.dim() == 2, OpName("stft"),
+                            "expected a signal of shape (length,) or (batch, length), got ",
                             self.sizes());
-  check<ErrorKind::Runtime>(!(center && align_to_window),
-                            "stft: expected align_to_window = None with center = True, got ",
+  check<ErrorKind::Runtime>(!(center && align_to_window), OpName("stft"),
+                            "expected align_to_window = None with center = True, got ",
                             align_to_window);
-  check<ErrorKind::Runtime>(is_floating(self.dtype()) || self.is_complex(),
-                            "stft: expected a signal of a floating or complex dtype, got ",
+  check<ErrorKind::Runtime>(is_floating(self.dtype()) || self.is_complex(), OpName("stft"),
+                            "expected a signal of a floating or complex dtype, got ",
                             name_of(self.dtype()));
   const Frames frames("stft", n_fft, hop_length, win_length, window);
   Tensor signal = fft_input("stft", self, false);
@@ -147,26 +148,26 @@ Tensor stft(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win_len
 Tensor istft(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win_length,
              const Tensor& window_given, bool center, bool normalized, OptBool onesided,
              OptInt length, bool return_complex) {
-  check<ErrorKind::Runtime>(self.is_complex(), "istft: expected a complex tensor, got ",
+  check<ErrorKind::Runtime>(self.is_complex(), OpName("istft"), "expected a complex tensor, got ",
                             name_of(self.dtype()));
   check<ErrorKind::Runtime>(
-      (self.dim() == 2 || self.dim() == 3) && self.numel() > 0,
-      "istft: expected a tensor of shape (frequencies, frames) or (batch, frequencies, frames) "
+      (self.dim() == 2 || self.dim() == 3) && self.numel() > 0, OpName("istft"),
+      "expected a tensor of shape (frequencies, frames) or (batch, frequencies, frames) "
       "with at least 1 element, got ",
       self.sizes());
-  check<ErrorKind::Runtime>(!length || *length >= 0,
-                            "istft: expected length >= 0, got length = ", length);
+  check<ErrorKind::Runtime>(!length || *length >= 0, OpName("istft"),
+                            "expected length >= 0, got length = ", length);
   const Frames frames("istft", n_fft, hop_length, win_length, window_given);
   const Tensor spectrum = aten::transpose(self.dim() == 2 ? aten::unsqueeze(self, 0) : self, 1, 2);
   const int64_t count = spectrum.size(1);
   const bool half = onesided.value_or(spectrum.size(2) != frames.size);
   check<ErrorKind::Runtime>(spectrum.size(2) == (half ? frames.size / 2 + 1 : frames.size),
-                            "istft: expected ", half ? frames.size / 2 + 1 : frames.size,
+                            OpName("istft"), "expected ", half ? frames.size / 2 + 1 : frames.size,
                             " frequencies for n_fft = ", frames.size, ", got ", spectrum.size(2));
-  check<ErrorKind::Runtime>(!(half && return_complex),
-                            "istft: expected onesided = False for a complex result, got True");
+  check<ErrorKind::Runtime>(!(half && return_complex), OpName("istft"),
+                            "expected onesided = False for a complex result, got True");
   check<ErrorKind::Runtime>(return_complex || !window_given.defined() || !window_given.is_complex(),
-                            "istft: expected a real window for a real result, got ",
+                            OpName("istft"), "expected a real window for a real result, got ",
                             window_given.defined() ? name_of(window_given.dtype()) : "None");
   const int64_t division = static_cast<int64_t>(normalized ? FftNorm::kRoot : FftNorm::kCount);
   // A real signal is that of the first half of the frequencies, whatever the others are.
@@ -176,9 +177,9 @@ Tensor istft(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win_le
   const Tensor window = frames.padded("istft", window_given, pieces);
 
   const __int128 covered = static_cast<__int128>(frames.hop) * (count - 1) + frames.size;
-  check<ErrorKind::Runtime>(covered < (int64_t{1} << 60),
-                            "istft: expected a signal below 2^60 elements, got hop_length = ",
-                            frames.hop, " and ", count, " frames");
+  check<ErrorKind::Runtime>(covered < (int64_t{1} << 60), OpName("istft"),
+                            "expected a signal below 2^60 elements, got hop_length = ", frames.hop,
+                            " and ", count, " frames");
   const auto total = static_cast<int64_t>(covered);
   const auto added = [&](const Tensor& values) {
     return aten::unfold_backward(values, {values.size(0), total}, 1, frames.size, frames.hop);
@@ -195,8 +196,8 @@ Tensor istft(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win_le
   envelope = aten::narrow(envelope, 1, start, taken);
   if (taken > 0 && !self.is_meta()) {
     const double least = aten::item(aten::amin(aten::abs(envelope), IntList())).to<double>();
-    check<ErrorKind::Runtime>(least > 1e-11,
-                              "istft: expected windows that cover every point of the signal, got "
+    check<ErrorKind::Runtime>(least > 1e-11, OpName("istft"),
+                              "expected windows that cover every point of the signal, got "
                               "one where they add up to ",
                               least);
   }

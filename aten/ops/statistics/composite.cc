@@ -76,8 +76,8 @@ Tensor wide_norm(const Tensor& self, double p, OptionalIntList dim, bool keepdim
 template <class F>
 Tensor on_wide(const char* op, const Tensor& self, std::optional<ScalarType> dtype, F&& compute) {
   const ScalarType type = dtype.value_or(self.dtype());
-  check<ErrorKind::Runtime>(is_floating(type) || is_complex(type), op,
-                            ": expected a floating or complex dtype, got ", type);
+  check<ErrorKind::Runtime>(is_floating(type) || is_complex(type), OpName(op),
+                            "expected a floating or complex dtype, got ", type);
   const bool narrow = type == ScalarType::Float16 || type == ScalarType::BFloat16;
   const ScalarType wide = narrow ? ScalarType::Float32 : type;
   const Tensor result = compute(wide == self.dtype() ? self : aten::to(self, wide));
@@ -147,8 +147,8 @@ Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dt
 
 Tensor linalg_vector_norm(const Tensor& self, const Scalar& ord, OptionalIntList dim, bool keepdim,
                           std::optional<ScalarType> dtype) {
-  check<ErrorKind::Runtime>(!ord.is_complex(),
-                            "linalg_vector_norm: expected a real ord, got ord = ", ord);
+  check<ErrorKind::Runtime>(!ord.is_complex(), OpName("linalg_vector_norm"),
+                            "expected a real ord, got ord = ", ord);
   return on_wide("linalg_vector_norm", self, dtype, [&](const Tensor& wide) {
     return wide_norm(wide, ord.to<double>(), dim, keepdim);
   });
@@ -157,8 +157,8 @@ Tensor linalg_vector_norm(const Tensor& self, const Scalar& ord, OptionalIntList
 Tensor linalg__powsum(const Tensor& self, const Scalar& ord, OptionalIntList dim, bool keepdim,
                       std::optional<ScalarType> dtype) {
   const double p = ord.is_complex() ? 0 : ord.to<double>();
-  check<ErrorKind::Runtime>(p > 0 && p < kInf,
-                            "linalg__powsum: expected a finite ord above 0, got ord = ", ord);
+  check<ErrorKind::Runtime>(p > 0 && p < kInf, OpName("linalg__powsum"),
+                            "expected a finite ord above 0, got ord = ", ord);
   return on_wide("linalg__powsum", self, dtype, [&](const Tensor& wide) {
     // Smooth at 0, unlike the magnitude's.
     if (p == 2 && !is_complex(wide.dtype())) return aten::sum(aten::mul(wide, wide), dim, keepdim);
@@ -173,8 +173,8 @@ Tensor norm_all(const Tensor& self, const Scalar& p) { return aten::linalg_vecto
 
 Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
             const Tensor& append) {
-  check<ErrorKind::Runtime>(self.dim() > 0,
-                            "diff: expected a tensor with at least 1 dimension, got a 0-dim one");
+  check<ErrorKind::Runtime>(self.dim() > 0, OpName("diff"),
+                            "expected a tensor with at least 1 dimension, got a 0-dim one");
   const int64_t d = wrap_dim("diff", dim, self.dim());
   if (n == 0) return aten::clone(self);  // no difference: nothing is added either
   Tensor result = self;

@@ -30,16 +30,16 @@ namespace {
 void check_weights(const char* name, const Tensor& weights, const Tensor& self, bool integers) {
   if (!weights.defined()) return;
   const int64_t observations = self.dim() == 0 ? 1 : self.sizes().back();
-  check<ErrorKind::Runtime>(weights.dim() <= 1 && weights.numel() == observations, "cov: expected ",
-                            name, " with an entry for each of ", observations,
+  check<ErrorKind::Runtime>(weights.dim() <= 1 && weights.numel() == observations, OpName("cov"),
+                            "expected ", name, " with an entry for each of ", observations,
                             " observations, got shape ", weights.sizes());
   check<ErrorKind::Runtime>(
-      integers ? is_integral(weights.dtype(), false) : weights.is_floating_point(),
-      "cov: expected ", name, " of ", integers ? "an integer" : "a floating", " dtype, got ",
+      integers ? is_integral(weights.dtype(), false) : weights.is_floating_point(), OpName("cov"),
+      "expected ", name, " of ", integers ? "an integer" : "a floating", " dtype, got ",
       weights.dtype());
   check<ErrorKind::Runtime>(weights.is_meta() || weights.numel() == 0 ||
                                 aten::item(aten::all(aten::ge(weights, Scalar(0)))).to<bool>(),
-                            "cov: expected ", name, " >= 0, got one that is not");
+                            OpName("cov"), "expected ", name, " >= 0, got one that is not");
 }
 
 Tensor total(const Tensor& t, int64_t dim) {
@@ -63,8 +63,8 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
   Tensor mean, divisor;
   if (weights.defined()) {
     const Tensor sum = aten::sum(weights);
-    check<ErrorKind::Runtime>(sum.is_meta() || !aten::item(sum).equal(0),
-                              "cov: expected weights with a sum > 0, got one of 0");
+    check<ErrorKind::Runtime>(sum.is_meta() || !aten::item(sum).equal(0), OpName("cov"),
+                              "expected weights with a sum > 0, got one of 0");
     mean = aten::div(total(aten::mul(rows, weights), 1), sum);
     // Weights of importance count as fewer observations the more they differ.
     const Tensor lost =

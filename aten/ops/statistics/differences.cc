@@ -28,8 +28,8 @@ namespace {
 // The areas between neighbouring points, without the factor 1/2 and the distance. Halving comes
 // last, so that sums of integers are exact.
 Tensor pair_sums(const char* op, const Tensor& y, int64_t& dim) {
-  check<ErrorKind::Runtime>(y.dim() > 0, op, ": expected y with at least 1 dimension, got shape ",
-                            y.sizes());
+  check<ErrorKind::Runtime>(y.dim() > 0, OpName(op),
+                            "expected y with at least 1 dimension, got shape ", y.sizes());
   dim = wrap_dim(op, dim, y.dim());
   const int64_t pairs = std::max<int64_t>(0, y.size(dim) - 1);
   const int64_t second = std::min<int64_t>(1, y.size(dim));
@@ -39,22 +39,22 @@ Tensor pair_sums(const char* op, const Tensor& y, int64_t& dim) {
 // Twice the areas between neighbouring points.
 Tensor areas(const char* op, const Tensor& y, const Tensor& x, int64_t& dim) {
   const Tensor sums = pair_sums(op, y, dim);
-  check<ErrorKind::Runtime>(x.dim() > 0, op, ": expected x with at least 1 dimension, got shape ",
-                            x.sizes());
-  check<ErrorKind::Runtime>(x.dtype() != ScalarType::Bool, op,
-                            ": expected x of a dtype of numbers, got ", x.dtype());
+  check<ErrorKind::Runtime>(x.dim() > 0, OpName(op),
+                            "expected x with at least 1 dimension, got shape ", x.sizes());
+  check<ErrorKind::Runtime>(x.dtype() != ScalarType::Bool, OpName(op),
+                            "expected x of a dtype of numbers, got ", x.dtype());
   Tensor steps;
   if (x.dim() == 1) {
-    check<ErrorKind::Runtime>(x.size(0) == y.size(dim), op,
-                              ": expected as many points x as y has, ", y.size(dim), ", got ",
+    check<ErrorKind::Runtime>(x.size(0) == y.size(dim), OpName(op),
+                              "expected as many points x as y has, ", y.size(dim), ", got ",
                               x.size(0));
     DimVector along(static_cast<size_t>(y.dim()), 1);
     along[dim] = sums.size(dim);
     steps = aten::reshape(aten::diff(x), along);
   } else {
     const int64_t own = dim - y.dim() + x.dim();
-    check<ErrorKind::Runtime>(own >= 0 && x.size(own) == y.size(dim), op,
-                              ": expected as many points x as y has along dim = ", dim,
+    check<ErrorKind::Runtime>(own >= 0 && x.size(own) == y.size(dim), OpName(op),
+                              "expected as many points x as y has along dim = ", dim,
                               ", got shapes ", x.sizes(), " and ", y.sizes());
     steps = aten::diff(x, 1, own);
   }
@@ -63,8 +63,8 @@ Tensor areas(const char* op, const Tensor& y, const Tensor& x, int64_t& dim) {
 
 // Half the distance between points.
 Scalar half(const char* op, const Scalar& dx) {
-  check<ErrorKind::Runtime>(!dx.is_complex() && !dx.is_bool(), op,
-                            ": expected dx as a real number, got dx = ", dx);
+  check<ErrorKind::Runtime>(!dx.is_complex() && !dx.is_bool(), OpName(op),
+                            "expected dx as a real number, got dx = ", dx);
   return Scalar(dx.to<double>() / 2);
 }
 
@@ -79,7 +79,7 @@ Tensor part(const Tensor& t, int64_t dim, int64_t first, int64_t length) {
 }
 
 void check_points(const Tensor& self, int64_t dim, int64_t edge_order) {
-  check<ErrorKind::Runtime>(self.size(dim) > edge_order, "gradient: expected at least ",
+  check<ErrorKind::Runtime>(self.size(dim) > edge_order, OpName("gradient"), "expected at least ",
                             edge_order + 1, " points along dim = ", dim, ", got shape ",
                             self.sizes());
 }
@@ -112,7 +112,7 @@ Tensor derivative(const Tensor& self, int64_t dim, const Scalar& step, int64_t e
 Tensor derivative(const Tensor& self, int64_t dim, const Tensor& x, int64_t edge_order) {
   check_points(self, dim, edge_order);
   const int64_t n = self.size(dim);
-  check<ErrorKind::Runtime>(x.dim() == 1 && x.size(0) == n, "gradient: expected ", n,
+  check<ErrorKind::Runtime>(x.dim() == 1 && x.size(0) == n, OpName("gradient"), "expected ", n,
                             " coordinates for dim = ", dim, ", got shape ", x.sizes());
   DimVector along(static_cast<size_t>(self.dim()), 1);
   along[dim] = n - 1;
@@ -154,12 +154,12 @@ template <class Spacing>
 std::vector<Tensor> gradients(const Tensor& self, OptionalIntList dim,
                               std::optional<size_t> spacings, Spacing&& spacing,
                               int64_t edge_order) {
-  check<ErrorKind::Runtime>(self.dim() > 0 || (dim && dim->empty()),
-                            "gradient: expected at least 1 dimension, got a 0-dim tensor");
+  check<ErrorKind::Runtime>(self.dim() > 0 || (dim && dim->empty()), OpName("gradient"),
+                            "expected at least 1 dimension, got a 0-dim tensor");
   const DimVector dims = dim && dim->empty() ? DimVector() : gradient_dims(self, dim);
-  check<ErrorKind::Runtime>(!spacings || *spacings == dims.size(),
-                            "gradient: expected a spacing for each of ", dims.size(),
-                            " dimensions, got ", spacings.value_or(0));
+  check<ErrorKind::Runtime>(!spacings || *spacings == dims.size(), OpName("gradient"),
+                            "expected a spacing for each of ", dims.size(), " dimensions, got ",
+                            spacings.value_or(0));
   const Tensor values = is_integral(self.dtype(), true) ? aten::to(self, default_dtype()) : self;
   std::vector<Tensor> results;
   for (size_t i = 0; i < dims.size(); ++i)

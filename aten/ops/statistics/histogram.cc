@@ -39,9 +39,9 @@ Range range_of(const char* op, const Tensor& values, std::optional<DoubleList> r
   }
   check<ErrorKind::Runtime>(std::abs(r.low) <= std::numeric_limits<double>::max() &&
                                 std::abs(r.high) <= std::numeric_limits<double>::max(),
-                            op, ": expected a finite range, got [", r.low, ", ", r.high, "]");
-  check<ErrorKind::Runtime>(r.low <= r.high, op, ": expected a range in ascending order, got [",
-                            r.low, ", ", r.high, "]");
+                            OpName(op), "expected a finite range, got [", r.low, ", ", r.high, "]");
+  check<ErrorKind::Runtime>(r.low <= r.high, OpName(op),
+                            "expected a range in ascending order, got [", r.low, ", ", r.high, "]");
   if (r.low == r.high) {
     r.low -= 0.5;
     r.high += 0.5;
@@ -58,8 +58,8 @@ Tensor equal_bins(const Tensor& like, const Range& range, int64_t bins) {
 Tensor histogram_of(const char* op, const Tensor& points, TensorList edges, const Tensor& weight,
                     bool density) {
   if (weight.defined()) {
-    check<ErrorKind::Runtime>(weight.numel() == points.size(0), op,
-                              ": expected a weight for each of ", points.size(0),
+    check<ErrorKind::Runtime>(weight.numel() == points.size(0), OpName(op),
+                              "expected a weight for each of ", points.size(0),
                               " points, got shape ", weight.sizes());
   }
   Tensor hist = renamed(op, "_histogramdd", [&] {
@@ -77,8 +77,8 @@ Tensor histogram_of(const char* op, const Tensor& points, TensorList edges, cons
 }
 
 Tensor as_points(const char* op, const Tensor& self) {
-  check<ErrorKind::Runtime>(self.dim() >= 2 && self.sizes().back() > 0, op,
-                            ": expected points of shape (..., d), got shape ", self.sizes());
+  check<ErrorKind::Runtime>(self.dim() >= 2 && self.sizes().back() > 0, OpName(op),
+                            "expected points of shape (..., d), got shape ", self.sizes());
   int64_t points = 1;
   for (int64_t d = 0; d + 1 < self.dim(); ++d) points *= self.size(d);
   return aten::reshape(self, {points, self.sizes().back()});
@@ -88,7 +88,7 @@ Tensor as_points(const char* op, const Tensor& self) {
 
 std::tuple<Tensor, Tensor> histogram_edges(const Tensor& self, const Tensor& bins,
                                            const Tensor& weight, bool density) {
-  check<ErrorKind::Runtime>(bins.dim() == 1, "histogram: expected 1-dim bins, got shape ",
+  check<ErrorKind::Runtime>(bins.dim() == 1, OpName("histogram"), "expected 1-dim bins, got shape ",
                             bins.sizes());
   const Tensor points = aten::reshape(self, {self.numel(), 1});
   return {histogram_of("histogram", points, {bins}, weight, density), aten::clone(bins)};
@@ -97,10 +97,10 @@ std::tuple<Tensor, Tensor> histogram_edges(const Tensor& self, const Tensor& bin
 std::tuple<Tensor, Tensor> histogram_count(const Tensor& self, int64_t bins,
                                            std::optional<DoubleList> range, const Tensor& weight,
                                            bool density) {
-  check<ErrorKind::Runtime>(!range || range->size() == 2,
-                            "histogram: expected a range of 2 numbers, got ",
-                            range ? range->size() : 0);
-  check<ErrorKind::Runtime>(bins < INT64_MAX, "histogram: expected fewer bins, got bins = ", bins);
+  check<ErrorKind::Runtime>(!range || range->size() == 2, OpName("histogram"),
+                            "expected a range of 2 numbers, got ", range ? range->size() : 0);
+  check<ErrorKind::Runtime>(bins < INT64_MAX, OpName("histogram"),
+                            "expected fewer bins, got bins = ", bins);
   const Tensor edges = equal_bins(self, range_of("histogram", self, range, 0), bins);
   const Tensor points = aten::reshape(self, {self.numel(), 1});
   return {histogram_of("histogram", points, {edges}, weight, density), edges};
@@ -110,14 +110,15 @@ std::vector<Tensor> _histogramdd_edges(const Tensor& self, IntList bins,
                                        std::optional<DoubleList> range) {
   const Tensor points = as_points("histogramdd", self);
   const size_t dims = static_cast<size_t>(points.size(1));
-  check<ErrorKind::Runtime>(bins.size() == dims, "histogramdd: expected bins for each of ", dims,
-                            " dimensions, got bins = ", bins);
-  check<ErrorKind::Runtime>(!range || range->size() == 2 * dims,
-                            "histogramdd: expected a range of ", 2 * dims, " numbers, got ",
+  check<ErrorKind::Runtime>(bins.size() == dims, OpName("histogramdd"),
+                            "expected bins for each of ", dims, " dimensions, got bins = ", bins);
+  check<ErrorKind::Runtime>(!range || range->size() == 2 * dims, OpName("histogramdd"),
+                            "expected a range of ", 2 * dims, " numbers, got ",
                             range ? range->size() : 0);
   std::vector<Tensor> edges;
   for (size_t d = 0; d < dims; ++d) {
-    check<ErrorKind::Runtime>(bins[d] < INT64_MAX, "histogramdd: expected fewer bins, got ", bins);
+    check<ErrorKind::Runtime>(bins[d] < INT64_MAX, OpName("histogramdd"),
+                              "expected fewer bins, got ", bins);
     const Tensor column = aten::select(points, 1, static_cast<int64_t>(d));
     edges.push_back(equal_bins(self, range_of("histogramdd", column, range, d), bins[d]));
   }

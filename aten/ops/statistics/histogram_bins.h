@@ -21,9 +21,9 @@ class EqualBins {
       low_ -= 1;
       high_ += 1;
     }
-    check<ErrorKind::Runtime>(std::isfinite(low_) && std::isfinite(high_),
-                              "histc: expected a finite range, got [", low_, ", ", high_, "]");
-    check<ErrorKind::Runtime>(low_ < high_, "histc: expected min < max, got min = ", low_,
+    check<ErrorKind::Runtime>(std::isfinite(low_) && std::isfinite(high_), OpName("histc"),
+                              "expected a finite range, got [", low_, ", ", high_, "]");
+    check<ErrorKind::Runtime>(low_ < high_, OpName("histc"), "expected min < max, got min = ", low_,
                               ", max = ", high_);
     // The width may overflow, and half of a tiny one would be 0.
     scale_ = std::isfinite(high_ - low_) ? 1 : 0.5;
@@ -47,24 +47,24 @@ template <class T>
 void check_edges(const T* edges, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     check<ErrorKind::Runtime>(i == 0 ? edges[0] == edges[0] : edges[i - 1] <= edges[i],
-                              "_histogramdd: expected bin edges in ascending order, got ", edges[i],
-                              " at ", i);
+                              OpName("_histogramdd"), "expected bin edges in ascending order, got ",
+                              edges[i], " at ", i);
   }
 }
 
 inline void check_bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
-  check<ErrorKind::Runtime>(self.dim() == 1, "bincount: expected self with 1 dimension, got shape ",
-                            self.sizes());
-  check<ErrorKind::Runtime>(minlength >= 0,
-                            "bincount: expected minlength >= 0, got minlength = ", minlength);
+  check<ErrorKind::Runtime>(self.dim() == 1, OpName("bincount"),
+                            "expected self with 1 dimension, got shape ", self.sizes());
+  check<ErrorKind::Runtime>(minlength >= 0, OpName("bincount"),
+                            "expected minlength >= 0, got minlength = ", minlength);
   check<ErrorKind::Runtime>(!weights.defined() || weights.sizes() == self.sizes(),
-                            "bincount: expected weights of shape ", self.sizes(), ", got ",
-                            weights.defined() ? DimVector(weights.sizes()) : DimVector());
+                            OpName("bincount"), "expected weights of shape ", self.sizes(),
+                            ", got ", weights.defined() ? DimVector(weights.sizes()) : DimVector());
 }
 // The end of the bin that counts `value`.
 inline int64_t bins_up_to(int64_t value) {
   check<ErrorKind::Runtime>(value >= 0 && value < std::numeric_limits<int64_t>::max(),
-                            "bincount: expected values >= 0, got ", value);
+                            OpName("bincount"), "expected values >= 0, got ", value);
   return value + 1;
 }
 

@@ -44,9 +44,9 @@ struct Range {
   int64_t low = 0, high = 0;
 };
 Range range_of(IntList sizes, IntList strides, int64_t offset) {
-  check<ErrorKind::Runtime>(sizes.size() == strides.size(),
-                            "as_strided_backward: expected as many strides as sizes, got sizes = ",
-                            sizes, ", strides = ", strides);
+  check<ErrorKind::Runtime>(sizes.size() == strides.size(), OpName("as_strided_backward"),
+                            "expected as many strides as sizes, got sizes = ", sizes,
+                            ", strides = ", strides);
   Range range{offset, offset};
   for (size_t d = 0; d < sizes.size(); ++d) {
     int64_t span;
@@ -54,9 +54,9 @@ Range range_of(IntList sizes, IntList strides, int64_t offset) {
     int64_t& end = span < 0 ? range.low : range.high;
     ok = ok && !__builtin_add_overflow(end, span, &end) && end > INT64_MIN / 4 &&
          end < INT64_MAX / 4;
-    check<ErrorKind::Runtime>(
-        ok, "as_strided_backward: expected a geometry inside memory, got sizes = ", sizes,
-        ", strides = ", strides);
+    check<ErrorKind::Runtime>(ok, OpName("as_strided_backward"),
+                              "expected a geometry inside memory, got sizes = ", sizes,
+                              ", strides = ", strides);
   }
   return range;
 }

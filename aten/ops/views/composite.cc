@@ -60,9 +60,8 @@ Tensor squeeze_where(const Tensor& self, const DimVector& dims) {
 
 Tensor as_strided_from(const Tensor& self, IntList size, IntList stride, int64_t offset) {
   const Checked from_start = Checked(self.storage_offset()) + offset;
-  check<ErrorKind::Runtime>(
-      from_start.fits(),
-      "as_strided: expected an offset inside the storage, got offset = ", offset);
+  check<ErrorKind::Runtime>(from_start.fits(), OpName("as_strided"),
+                            "expected an offset inside the storage, got offset = ", offset);
   return named("as_strided",
                [&] { return alias_with_geometry(self, size, stride, from_start.value()); });
 }
@@ -73,34 +72,33 @@ Tensor detach(const Tensor& self) { return same_geometry(self); }
 Tensor view(const Tensor& self, IntList size) {
   const DimVector sizes = shape::infer_size("view", size, self.numel());
   const auto strides = shape::view_strides(self.sizes(), self.strides(), sizes);
-  check<ErrorKind::Runtime>(
-      strides.has_value(),
-      "view: expected a shape that the strides of the tensor allow, got shape = ", sizes,
-      " for sizes = ", self.sizes(), ", strides = ", self.strides(),
-      "\nuse reshape, which copies where it must");
+  check<ErrorKind::Runtime>(strides.has_value(), OpName("view"),
+                            "expected a shape that the strides of the tensor allow, got shape = ",
+                            sizes, " for sizes = ", self.sizes(), ", strides = ", self.strides(),
+                            "\nuse reshape, which copies where it must");
   return alias_with_geometry(self, sizes, *strides, self.storage_offset());
 }
 
 Tensor view_dtype(const Tensor& self, ScalarType dtype) {
   const bool conjugated = self.impl()->is_conj();
-  check<ErrorKind::Runtime>(!conjugated && !self.impl()->is_neg(),
-                            "view: expected a tensor whose bytes are its values, got one whose ",
+  check<ErrorKind::Runtime>(!conjugated && !self.impl()->is_neg(), OpName("view"),
+                            "expected a tensor whose bytes are its values, got one whose ",
                             conjugated ? "is_conj" : "is_neg", "() is True\n",
                             conjugated ? "resolve_conj" : "resolve_neg",
                             "() gives a copy that can be seen as another dtype");
   const int64_t from = item_size(self.dtype()), to = item_size(dtype);
   DimVector sizes(self.sizes()), strides(self.strides());
   if (from == to) return alias_as(self, dtype, sizes, strides, self.storage_offset());
+  check<ErrorKind::Runtime>(self.dim() > 0, OpName("view"),
+                            "expected at least one dimension for a dtype of another size, got 0");
   check<ErrorKind::Runtime>(
-      self.dim() > 0, "view: expected at least one dimension for a dtype of another size, got 0");
-  check<ErrorKind::Runtime>(
-      strides.back() == 1,
-      "view: expected a last dimension of stride 1 for a dtype of another size, got strides = ",
+      strides.back() == 1, OpName("view"),
+      "expected a last dimension of stride 1 for a dtype of another size, got strides = ",
       self.strides());
   if (from > to) {
     const int64_t ratio = from / to;
-    check<ErrorKind::Runtime>((Checked(sizes.back()) * ratio).fits(),
-                              "view: expected a size that can be counted in ", dtype,
+    check<ErrorKind::Runtime>((Checked(sizes.back()) * ratio).fits(), OpName("view"),
+                              "expected a size that can be counted in ", dtype,
                               ", got sizes = ", self.sizes());
     for (size_t d = 0; d + 1 < strides.size(); ++d) strides[d] = times(strides[d], ratio);
     sizes.back() *= ratio;
@@ -113,8 +111,9 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
     strides[d] /= ratio;
   }
   check<ErrorKind::Runtime>(
-      whole, "view: expected the last size, the offset and the other strides to be multiples of ",
-      ratio, " for ", dtype, ", got sizes = ", self.sizes(), ", strides = ", self.strides(),
+      whole, OpName("view"),
+      "expected the last size, the offset and the other strides to be multiples of ", ratio,
+      " for ", dtype, ", got sizes = ", self.sizes(), ", strides = ", self.strides(),
       ", offset = ", self.storage_offset());
   sizes.back() /= ratio;
   return alias_as(self, dtype, sizes, strides, self.storage_offset() / ratio);
@@ -132,8 +131,8 @@ Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
 }
 
 Tensor permute(const Tensor& self, IntList dims) {
-  check<ErrorKind::Runtime>(static_cast<int64_t>(dims.size()) == self.dim(), "permute: expected ",
-                            self.dim(), " dims, got dims = ", dims);
+  check<ErrorKind::Runtime>(static_cast<int64_t>(dims.size()) == self.dim(), OpName("permute"),
+                            "expected ", self.dim(), " dims, got dims = ", dims);
   DimVector sizes, strides;
   for (int64_t d : wrap_dims("permute", dims, self.dim(), false)) {
     sizes.push_back(self.sizes()[d]);
@@ -144,7 +143,7 @@ Tensor permute(const Tensor& self, IntList dims) {
 
 Tensor expand(const Tensor& self, IntList size, bool) {
   const int64_t lead = static_cast<int64_t>(size.size()) - self.dim();
-  check<ErrorKind::Runtime>(lead >= 0, "expand: expected at least ", self.dim(),
+  check<ErrorKind::Runtime>(lead >= 0, OpName("expand"), "expected at least ", self.dim(),
                             " sizes, got size = ", size);
   DimVector sizes(size), strides(size.size());
   // From the last dimension on, because a new one of size 1 has the stride that unsqueeze gives it.
@@ -152,11 +151,12 @@ Tensor expand(const Tensor& self, IntList size, bool) {
     const int64_t old = d >= lead ? self.sizes()[d - lead] : 1;
     if (size[d] == -1) {
       check<ErrorKind::Runtime>(
-          d >= lead, "expand: expected -1 only for dimensions that are there, got size = ", size);
+          d >= lead, OpName("expand"),
+          "expected -1 only for dimensions that are there, got size = ", size);
       sizes[d] = old;
     }
-    check<ErrorKind::Runtime>(sizes[d] >= 0 && (old == 1 || sizes[d] == old),
-                              "expand: expected sizes that ", self.sizes(),
+    check<ErrorKind::Runtime>(sizes[d] >= 0 && (old == 1 || sizes[d] == old), OpName("expand"),
+                              "expected sizes that ", self.sizes(),
                               " broadcasts to, got size = ", size);
     if (old == 1 && sizes[d] != 1)
       strides[d] = 0;
@@ -187,12 +187,12 @@ Tensor unsqueeze(const Tensor& self, int64_t dim) {
 }
 
 Tensor select(const Tensor& self, int64_t dim, int64_t index) {
-  check<ErrorKind::Index>(self.dim() > 0,
-                          "select: expected at least one dimension, got a 0-dim tensor");
+  check<ErrorKind::Index>(self.dim() > 0, OpName("select"),
+                          "expected at least one dimension, got a 0-dim tensor");
   const size_t d = static_cast<size_t>(wrap_dim("select", dim, self.dim()));
   const int64_t size = self.sizes()[d];
-  check<ErrorKind::Index>(index >= -size && index < size, "select: expected index in [", -size,
-                          ", ", size, ") for dimension ", d, ", got index = ", index);
+  check<ErrorKind::Index>(index >= -size && index < size, OpName("select"), "expected index in [",
+                          -size, ", ", size, ") for dimension ", d, ", got index = ", index);
   ViewGeometry geometry(self);
   geometry.select(d, index < 0 ? index + size : index);
   return geometry.over(self);
@@ -200,8 +200,8 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
 
 Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
              std::optional<int64_t> end, int64_t step) {
-  check<ErrorKind::Runtime>(self.dim() > 0,
-                            "slice: expected at least one dimension, got a 0-dim tensor");
+  check<ErrorKind::Runtime>(self.dim() > 0, OpName("slice"),
+                            "expected at least one dimension, got a 0-dim tensor");
   const size_t d = static_cast<size_t>(wrap_dim("slice", dim, self.dim()));
   ViewGeometry geometry(self);
   geometry.slice(d, shape::slice_range(start, end, step, self.sizes()[d]));
@@ -209,12 +209,13 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
 }
 
 Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
-  check<ErrorKind::Runtime>(self.dim() >= 2, "diagonal: expected at least 2 dimensions, got ",
-                            self.dim());
+  check<ErrorKind::Runtime>(self.dim() >= 2, OpName("diagonal"),
+                            "expected at least 2 dimensions, got ", self.dim());
   const int64_t a = wrap_dim("diagonal", dim1, self.dim()),
                 b = wrap_dim("diagonal", dim2, self.dim());
-  check<ErrorKind::Runtime>(
-      a != b, "diagonal: expected two different dimensions, got dim1 = ", dim1, ", dim2 = ", dim2);
+  check<ErrorKind::Runtime>(a != b, OpName("diagonal"),
+                            "expected two different dimensions, got dim1 = ", dim1,
+                            ", dim2 = ", dim2);
   const int64_t rows = self.sizes()[a], columns = self.sizes()[b];
   const int64_t length = std::max<int64_t>(
       0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));
@@ -238,8 +239,8 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   const int64_t d = wrap_dim("unfold", dimension, self.dim());
   const int64_t whole = self.dim() == 0 ? 1 : self.sizes()[d];
   const int64_t stride = self.dim() == 0 ? 1 : self.strides()[d];
-  check<ErrorKind::Runtime>(size <= whole, "unfold: expected size <= ", whole, ", which dimension ",
-                            d, " has, got size = ", size);
+  check<ErrorKind::Runtime>(size <= whole, OpName("unfold"), "expected size <= ", whole,
+                            ", which dimension ", d, " has, got size = ", size);
   DimVector sizes(self.sizes()), strides(self.strides());
   if (self.dim() > 0) {
     const int64_t windows = (whole - size) / step + 1;
@@ -252,7 +253,7 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
 }
 
 Tensor _conj(const Tensor& self) {
-  check<ErrorKind::Runtime>(self.is_complex(), "_conj: expected a complex tensor, got ",
+  check<ErrorKind::Runtime>(self.is_complex(), OpName("_conj"), "expected a complex tensor, got ",
                             self.dtype());
   return with_bits(same_geometry(self), !self.impl()->is_conj(), self.impl()->is_neg());
 }
@@ -262,11 +263,11 @@ Tensor _neg_view(const Tensor& self) {
 }
 
 Tensor view_as_real(const Tensor& self) {
-  check<ErrorKind::Runtime>(self.is_complex(), "view_as_real: expected a complex tensor, got ",
-                            self.dtype());
+  check<ErrorKind::Runtime>(self.is_complex(), OpName("view_as_real"),
+                            "expected a complex tensor, got ", self.dtype());
   check<ErrorKind::Runtime>(
-      !self.impl()->is_conj(),
-      "view_as_real: expected a tensor that is not conjugated lazily, got one "
+      !self.impl()->is_conj(), OpName("view_as_real"),
+      "expected a tensor that is not conjugated lazily, got one "
       "whose is_conj() is True\nresolve_conj() gives a copy that can be seen as "
       "real");
   DimVector sizes(self.sizes()), strides(self.strides());
@@ -281,10 +282,10 @@ Tensor view_as_complex(const Tensor& self) {
   const bool half = self.dtype() == ScalarType::Float16;
   check<ErrorKind::Runtime>(
       half || self.dtype() == ScalarType::Float32 || self.dtype() == ScalarType::Float64,
-      "view_as_complex: expected a float16, float32 or float64 tensor, got ", self.dtype());
-  check<ErrorKind::Runtime>(
-      self.dim() > 0 && self.sizes().back() == 2,
-      "view_as_complex: expected a last dimension of size 2, got sizes = ", self.sizes());
+      OpName("view_as_complex"), "expected a float16, float32 or float64 tensor, got ",
+      self.dtype());
+  check<ErrorKind::Runtime>(self.dim() > 0 && self.sizes().back() == 2, OpName("view_as_complex"),
+                            "expected a last dimension of size 2, got sizes = ", self.sizes());
   bool pairs = self.strides().back() == 1 && self.storage_offset() % 2 == 0;
   DimVector sizes(self.sizes()), strides(self.strides());
   sizes.pop_back();
@@ -293,8 +294,8 @@ Tensor view_as_complex(const Tensor& self) {
     pairs = pairs && s % 2 == 0;
     s /= 2;
   }
-  check<ErrorKind::Runtime>(pairs,
-                            "view_as_complex: expected a last stride of 1 and an even offset and "
+  check<ErrorKind::Runtime>(pairs, OpName("view_as_complex"),
+                            "expected a last stride of 1 and an even offset and "
                             "other strides, got strides = ",
                             self.strides(), ", offset = ", self.storage_offset());
   return with_bits(alias_as(self, half ? ScalarType::Complex32 : to_complex(self.dtype()), sizes,

@@ -68,7 +68,7 @@ void write_pieces(const char* op, TensorList out, F&& make) {
   const std::string_view name = op;
   const std::vector<Tensor> pieces =
       renamed(op, name.substr(0, name.size() - std::string_view("_copy").size()), make);
-  check<ErrorKind::Runtime>(pieces.size() == out.size(), op, ": expected ", pieces.size(),
+  check<ErrorKind::Runtime>(pieces.size() == out.size(), OpName(op), "expected ", pieces.size(),
                             " tensors in out, got ", out.size());
   std::vector<const Tensor*> from, to;
   for (const Tensor& piece : pieces) from.push_back(&piece);

@@ -41,14 +41,15 @@ std::vector<Tensor> each(TensorList tensors, F&& f) {
 
 std::vector<Tensor> equal_pieces(const char* op, const Tensor& self, int64_t sections,
                                  int64_t dim) {
-  check<ErrorKind::Runtime>(self.size(dim) % sections == 0, op, ": expected a size of dimension ",
-                            dim, " that ", sections, " sections divide, got shape ", self.sizes());
+  check<ErrorKind::Runtime>(self.size(dim) % sections == 0, OpName(op),
+                            "expected a size of dimension ", dim, " that ", sections,
+                            " sections divide, got shape ", self.sizes());
   return renamed(op, "tensor_split", [&] { return aten::tensor_split(self, sections, dim); });
 }
 
 int64_t integer_in(const char* op, const char* name, const Tensor& t) {
-  check<ErrorKind::Runtime>(t.dim() == 0 && is_integral(t.dtype(), false), op, ": expected ", name,
-                            " to be a 0-dim integer tensor, got ", t);
+  check<ErrorKind::Runtime>(t.dim() == 0 && is_integral(t.dtype(), false), OpName(op), "expected ",
+                            name, " to be a 0-dim integer tensor, got ", t);
   return aten::item(t).to<int64_t>();
 }
 
@@ -104,7 +105,8 @@ std::vector<Tensor> unsafe_split_with_sizes(const Tensor& self, IntList split_si
 std::vector<Tensor> tensor_split_by_tensor(const Tensor& self, const Tensor& indices, int64_t dim) {
   check<ErrorKind::Runtime>(
       indices.dtype() == ScalarType::Int64 && indices.is_cpu() && indices.dim() <= 1,
-      "tensor_split: expected the indices in an int64 tensor of at most 1 dimension on the cpu, "
+      OpName("tensor_split"),
+      "expected the indices in an int64 tensor of at most 1 dimension on the cpu, "
       "got ",
       indices, " on ", indices.device());
   if (indices.dim() == 0)
@@ -127,7 +129,7 @@ Tensor sum_to_size(const Tensor& self, IntList size) {
     if (gone) dims.push_back(d);
     fits = gone || size[d - lead] == self.size(d);
   }
-  check<ErrorKind::Runtime>(fits, "sum_to_size: expected a size that expands to shape ",
+  check<ErrorKind::Runtime>(fits, OpName("sum_to_size"), "expected a size that expands to shape ",
                             self.sizes(), ", got size = ", size);
   if (size.empty()) return aten::sum(self);  // of a number, too, as sums of integers are int64
   return dims.empty() ? self : aten::reshape(aten::sum(self, OptionalIntList(dims), true), size);

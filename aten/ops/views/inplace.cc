@@ -26,8 +26,8 @@ namespace treadle::composite {
 namespace {
 
 void require_plain(const char* op, const Tensor& self) {
-  check<ErrorKind::Runtime>(!self.requires_grad(), op,
-                            ": expected a tensor that does not require grad, got one that does");
+  check<ErrorKind::Runtime>(!self.requires_grad(), OpName(op),
+                            "expected a tensor that does not require grad, got one that does");
 }
 
 // Takes the geometry of the view from `view_of_self`, which is called when no other thread can
@@ -97,8 +97,8 @@ Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> mem
     const int64_t bytes = named("resize_", [&] { return checked_numel(size, item); }) * item;
     int64_t sum;
     check<ErrorKind::Runtime>(
-        !__builtin_add_overflow(bytes, self.storage_offset() * item, &sum),
-        "resize_: expected sizes whose bytes can be counted in 63 bits, got size = ", size);
+        !__builtin_add_overflow(bytes, self.storage_offset() * item, &sum), OpName("resize_"),
+        "expected sizes whose bytes can be counted in 63 bits, got size = ", size);
     return bytes > 0 ? static_cast<size_t>(sum) : size_t{0};
   };
   const auto moves = [&] { return self.sizes() != size || self.strides() != IntList(strides); };
@@ -139,8 +139,8 @@ Tensor set_(const Tensor& self, const Tensor& source) {
   // The memory of a tensor that requires grad may change where nothing is recorded.
   if (grad_enabled()) require_plain("set_", self);
   check<ErrorKind::Runtime>(self.dtype() == source.dtype() && self.device() == source.device(),
-                            "set_: expected a source of ", self.dtype(), " on ", self.device(),
-                            ", got ", source.dtype(), " on ", source.device());
+                            OpName("set_"), "expected a source of ", self.dtype(), " on ",
+                            self.device(), ", got ", source.dtype(), " on ", source.device());
   const Quiescence quiet("set_");
   const uint32_t before = self.version();
   self.impl()->set_storage(source.storage(), source.dtype());

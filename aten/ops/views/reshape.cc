@@ -56,8 +56,8 @@ Tensor as_strided(const Tensor& self, IntList size, IntList stride,
   const bool ok =
       !storage_offset || (*storage_offset >= 0 &&
                           !__builtin_sub_overflow(*storage_offset, self.storage_offset(), &offset));
-  check<ErrorKind::Runtime>(
-      ok, "as_strided: expected storage_offset >= 0, got storage_offset = ", storage_offset);
+  check<ErrorKind::Runtime>(ok, OpName("as_strided"),
+                            "expected storage_offset >= 0, got storage_offset = ", storage_offset);
   return aten::_as_strided(self, size, stride, offset);
 }
 
@@ -90,9 +90,9 @@ Tensor adjoint(const Tensor& self) {
 }
 
 Tensor movedim(const Tensor& self, IntList source, IntList destination) {
-  check<ErrorKind::Runtime>(source.size() == destination.size(),
-                            "movedim: expected as many destinations as sources, got source = ",
-                            source, ", destination = ", destination);
+  check<ErrorKind::Runtime>(source.size() == destination.size(), OpName("movedim"),
+                            "expected as many destinations as sources, got source = ", source,
+                            ", destination = ", destination);
   const int64_t rank = self.dim();
   const DimVector from = wrap_dims("movedim", source, rank, false),
                   to = wrap_dims("movedim", destination, rank, false);
@@ -136,8 +136,8 @@ std::vector<Tensor> broadcast_tensors(TensorList tensors) {
 Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
   const int64_t first = wrap_dim("flatten", start_dim, self.dim()),
                 last = wrap_dim("flatten", end_dim, self.dim());
-  check<ErrorKind::Runtime>(first <= last,
-                            "flatten: expected start_dim <= end_dim, got start_dim = ", start_dim,
+  check<ErrorKind::Runtime>(first <= last, OpName("flatten"),
+                            "expected start_dim <= end_dim, got start_dim = ", start_dim,
                             ", end_dim = ", end_dim);
   if (self.dim() > 0 && first == last) return self;
   DimVector sizes;
@@ -160,9 +160,9 @@ Tensor ravel(const Tensor& self) {
 }
 
 Tensor unflatten(const Tensor& self, int64_t dim, IntList sizes) {
-  check<ErrorKind::Runtime>(self.dim() > 0 && !sizes.empty(),
-                            "unflatten: expected a dimension and sizes to split it into, got ",
-                            self.dim(), " dimensions and sizes = ", sizes);
+  check<ErrorKind::Runtime>(self.dim() > 0 && !sizes.empty(), OpName("unflatten"),
+                            "expected a dimension and sizes to split it into, got ", self.dim(),
+                            " dimensions and sizes = ", sizes);
   const int64_t d = wrap_dim("unflatten", dim, self.dim());
   const DimVector split = shape::infer_size("unflatten", sizes, self.sizes()[d]);
   DimVector all(self.sizes().slice(0, static_cast<size_t>(d)));
@@ -172,30 +172,31 @@ Tensor unflatten(const Tensor& self, int64_t dim, IntList sizes) {
 }
 
 Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
-  check<ErrorKind::Runtime>(self.dim() > 0,
-                            "narrow: expected at least one dimension, got a 0-dim tensor");
+  check<ErrorKind::Runtime>(self.dim() > 0, OpName("narrow"),
+                            "expected at least one dimension, got a 0-dim tensor");
   const int64_t size = self.size(dim);
-  check<ErrorKind::Index>(start >= -size && start <= size, "narrow: expected start in [", -size,
-                          ", ", size, "], got start = ", start);
+  check<ErrorKind::Index>(start >= -size && start <= size, OpName("narrow"), "expected start in [",
+                          -size, ", ", size, "], got start = ", start);
   const int64_t first = start < 0 ? start + size : start;
-  check<ErrorKind::Runtime>(length <= size - first, "narrow: expected start + length <= ", size,
-                            ", got start = ", start, ", length = ", length);
+  check<ErrorKind::Runtime>(length <= size - first, OpName("narrow"),
+                            "expected start + length <= ", size, ", got start = ", start,
+                            ", length = ", length);
   return aten::slice(self, dim, first, first + length);
 }
 
 Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
-  check<ErrorKind::Runtime>(self.dim() >= 1,
-                            "diag_embed: expected at least one dimension, got a 0-dim tensor");
+  check<ErrorKind::Runtime>(self.dim() >= 1, OpName("diag_embed"),
+                            "expected at least one dimension, got a 0-dim tensor");
   const int64_t rank = self.dim() + 1;
   const int64_t a = wrap_dim("diag_embed", dim1, rank), b = wrap_dim("diag_embed", dim2, rank);
-  check<ErrorKind::Runtime>(a != b,
-                            "diag_embed: expected two different dimensions, got dim1 = ", dim1,
+  check<ErrorKind::Runtime>(a != b, OpName("diag_embed"),
+                            "expected two different dimensions, got dim1 = ", dim1,
                             ", dim2 = ", dim2);
   const int64_t length = self.sizes().back();
   int64_t side;
   check<ErrorKind::Runtime>(
       offset != INT64_MIN && !__builtin_add_overflow(length, offset < 0 ? -offset : offset, &side),
-      "diag_embed: expected an offset whose matrix has a size, got offset = ", offset);
+      OpName("diag_embed"), "expected an offset whose matrix has a size, got offset = ", offset);
   DimVector sizes;
   int64_t next = 0;
   for (int64_t d = 0; d < rank; ++d)
@@ -214,7 +215,7 @@ Tensor real(const Tensor& self) {
 }
 
 Tensor imag(const Tensor& self) {
-  check<ErrorKind::Runtime>(self.is_complex(), "imag: expected a complex tensor, got ",
+  check<ErrorKind::Runtime>(self.is_complex(), OpName("imag"), "expected a complex tensor, got ",
                             self.dtype());
   // The memory of a conjugated tensor holds the negative.
   if (self.impl()->is_conj())

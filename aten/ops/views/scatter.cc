@@ -29,7 +29,7 @@ namespace {
 template <class F>
 void write_part(const char* op, std::string_view name, F&& view, const Tensor& src) {
   const Tensor part = renamed(op, name, view);
-  check<ErrorKind::Runtime>(part.sizes() == src.sizes(), op, ": expected src of shape ",
+  check<ErrorKind::Runtime>(part.sizes() == src.sizes(), OpName(op), "expected src of shape ",
                             part.sizes(), ", got ", src.sizes());
   aten::copy_(part, src);
 }
@@ -63,15 +63,15 @@ Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, i
 // The geometry counts in self's memory, so the copy has self's strides.
 Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntList size, IntList stride,
                           std::optional<int64_t> storage_offset) {
-  check<ErrorKind::Runtime>(shape::is_dense(self),
-                            "as_strided_scatter: expected self to fill one run of memory, got "
+  check<ErrorKind::Runtime>(shape::is_dense(self), OpName("as_strided_scatter"),
+                            "expected self to fill one run of memory, got "
                             "sizes ",
                             self.sizes(), " with strides ", self.strides());
   const Tensor result = aten::clone(self, MemoryFormat::Preserve);
   const int64_t offset = storage_offset.value_or(self.storage_offset()) - self.storage_offset();
-  check<ErrorKind::Runtime>(
-      offset >= 0, "as_strided_scatter: expected storage_offset >= ", self.storage_offset(),
-      ", self's own, got storage_offset = ", storage_offset);
+  check<ErrorKind::Runtime>(offset >= 0, OpName("as_strided_scatter"),
+                            "expected storage_offset >= ", self.storage_offset(),
+                            ", self's own, got storage_offset = ", storage_offset);
   write_part(
       "as_strided_scatter", "as_strided",
       [&] { return aten::as_strided(result, size, stride, offset); }, src);
@@ -86,9 +86,8 @@ Tensor fill_diagonal_(const Tensor& self, const Scalar& fill_value, bool wrap) {
   const int64_t rank = self.dim();
   int64_t shortest = self.size(0), step = 0;
   for (int64_t d = 0; d < rank; ++d) {
-    check<ErrorKind::Runtime>(rank == 2 || self.size(d) == self.size(0),
-                              "fill_diagonal_: expected dimensions of one size, got shape ",
-                              self.sizes());
+    check<ErrorKind::Runtime>(rank == 2 || self.size(d) == self.size(0), OpName("fill_diagonal_"),
+                              "expected dimensions of one size, got shape ", self.sizes());
     shortest = std::min(shortest, self.size(d));
     step += self.stride(d);
   }

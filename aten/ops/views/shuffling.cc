@@ -14,8 +14,8 @@ namespace treadle::composite {
 namespace {
 
 void check_image(const char* op, const Tensor& t) {
-  check<ErrorKind::Runtime>(t.dim() >= 3, op,
-                            ": expected input with at least 3 dimensions (..., channels, height, "
+  check<ErrorKind::Runtime>(t.dim() >= 3, OpName(op),
+                            "expected input with at least 3 dimensions (..., channels, height, "
                             "width), got shape ",
                             t.sizes());
 }
@@ -43,7 +43,8 @@ Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
   check<ErrorKind::Runtime>(!__builtin_mul_overflow(r, r, &square) && c % square == 0 &&
                                 !__builtin_mul_overflow(h, r, &tall) &&
                                 !__builtin_mul_overflow(w, r, &wide),
-                            "pixel_shuffle: expected channels that are a multiple of "
+                            OpName("pixel_shuffle"),
+                            "expected channels that are a multiple of "
                             "upscale_factor squared, got ",
                             c, " and upscale_factor = ", r);
   const size_t leading = self.sizes().size() - 3;
@@ -58,7 +59,8 @@ Tensor pixel_unshuffle(const Tensor& self, int64_t downscale_factor) {
   int64_t square = 0, channels = 0;
   check<ErrorKind::Runtime>(h % r == 0 && w % r == 0 && !__builtin_mul_overflow(r, r, &square) &&
                                 !__builtin_mul_overflow(c, square, &channels),
-                            "pixel_unshuffle: expected a height and width that are multiples of "
+                            OpName("pixel_unshuffle"),
+                            "expected a height and width that are multiples of "
                             "downscale_factor = ",
                             r, ", got shape ", self.sizes());
   const size_t leading = self.sizes().size() - 3;
@@ -68,13 +70,13 @@ Tensor pixel_unshuffle(const Tensor& self, int64_t downscale_factor) {
 }
 
 Tensor channel_shuffle(const Tensor& self, int64_t groups) {
-  check<ErrorKind::Runtime>(self.dim() >= 3,
-                            "channel_shuffle: expected input with at least 3 dimensions (batch, "
+  check<ErrorKind::Runtime>(self.dim() >= 3, OpName("channel_shuffle"),
+                            "expected input with at least 3 dimensions (batch, "
                             "channels, ...), got shape ",
                             self.sizes());
-  check<ErrorKind::Runtime>(self.size(1) % groups == 0,
-                            "channel_shuffle: expected channels that are a multiple of groups = ",
-                            groups, ", got ", self.size(1));
+  check<ErrorKind::Runtime>(self.size(1) % groups == 0, OpName("channel_shuffle"),
+                            "expected channels that are a multiple of groups = ", groups, ", got ",
+                            self.size(1));
   DimVector split(self.sizes());
   split[1] /= groups;
   split.insert(1, groups);

@@ -17,8 +17,8 @@ namespace treadle::composite {
 namespace {
 
 int64_t split_dim(const char* op, const Tensor& self, int64_t dim) {
-  check<ErrorKind::Runtime>(self.dim() > 0, op,
-                            ": expected at least one dimension, got a 0-dim tensor");
+  check<ErrorKind::Runtime>(self.dim() > 0, OpName(op),
+                            "expected at least one dimension, got a 0-dim tensor");
   return wrap_dim(op, dim, self.dim());
 }
 
@@ -26,8 +26,8 @@ int64_t split_dim(const char* op, const Tensor& self, int64_t dim) {
 
 std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   const int64_t d = split_dim("split", self, dim), size = self.sizes()[d];
-  check<ErrorKind::Runtime>(split_size > 0 || (split_size == 0 && size == 0),
-                            "split: expected split_size > 0, got split_size = ", split_size);
+  check<ErrorKind::Runtime>(split_size > 0 || (split_size == 0 && size == 0), OpName("split"),
+                            "expected split_size > 0, got split_size = ", split_size);
   std::vector<Tensor> pieces;
   // More pieces than memory holds are refused at once.
   pieces.reserve(size > 0 ? static_cast<size_t>((size - 1) / split_size + 1) : 1);
@@ -45,8 +45,8 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, IntList split_sizes, in
   int64_t total = 0;
   bool fits = true;
   for (int64_t s : split_sizes) fits = fits && s >= 0 && !__builtin_add_overflow(total, s, &total);
-  check<ErrorKind::Runtime>(fits && total == size,
-                            "split_with_sizes: expected sizes >= 0 that add up to ", size,
+  check<ErrorKind::Runtime>(fits && total == size, OpName("split_with_sizes"),
+                            "expected sizes >= 0 that add up to ", size,
                             ", got split_sizes = ", split_sizes);
   std::vector<Tensor> pieces;
   int64_t at = 0;
@@ -67,8 +67,8 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
     // No piece has a slice, and their number is the requested one. A number beyond memory is a
     // mistake.
     check<ErrorKind::Value>(
-        chunks <= 65536,
-        "chunk: expected chunks <= 65536 for a dimension of size 0, got chunks = ", chunks);
+        chunks <= 65536, OpName("chunk"),
+        "expected chunks <= 65536 for a dimension of size 0, got chunks = ", chunks);
     return std::vector<Tensor>(static_cast<size_t>(chunks), aten::slice(self, dim, 0, 0));
   }
   return aten::split(self, (size - 1) / chunks + 1, dim);
@@ -88,8 +88,8 @@ std::vector<Tensor> tensor_split(const Tensor& self, IntList indices, int64_t di
 
 std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
   const int64_t d = split_dim("tensor_split", self, dim), size = self.sizes()[d];
-  check<ErrorKind::Value>(sections <= std::max<int64_t>(size, 65536),
-                          "tensor_split: expected sections <= ", std::max<int64_t>(size, 65536),
+  check<ErrorKind::Value>(sections <= std::max<int64_t>(size, 65536), OpName("tensor_split"),
+                          "expected sections <= ", std::max<int64_t>(size, 65536),
                           ", got sections = ", sections);
   DimVector lengths;
   for (int64_t i = 0; i < sections; ++i)
@@ -98,8 +98,8 @@ std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t d
 }
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
-  check<ErrorKind::Index>(self.dim() > 0,
-                          "unbind: expected at least one dimension, got a 0-dim tensor");
+  check<ErrorKind::Index>(self.dim() > 0, OpName("unbind"),
+                          "expected at least one dimension, got a 0-dim tensor");
   const int64_t d = wrap_dim("unbind", dim, self.dim());
   std::vector<Tensor> slices;
   slices.reserve(static_cast<size_t>(self.sizes()[d]));

@@ -27,18 +27,17 @@ void each_piece(int64_t rows, int64_t classes, F&& f) {
 void check_arguments(const Tensor& input, const Tensor& weight, const Tensor& target,
                      const Tensor& bias) {
   const char* const op = "linear_cross_entropy";
-  check<ErrorKind::Runtime>(input.dim() == 2, op, ": expected input of shape (N, features), got ",
-                            input.sizes());
-  check<ErrorKind::Runtime>(weight.dim() == 2 && weight.size(1) == input.size(1), op,
-                            ": expected weight of shape (classes, ", input.size(1), "), got ",
+  check<ErrorKind::Runtime>(input.dim() == 2, OpName(op),
+                            "expected input of shape (N, features), got ", input.sizes());
+  check<ErrorKind::Runtime>(weight.dim() == 2 && weight.size(1) == input.size(1), OpName(op),
+                            "expected weight of shape (classes, ", input.size(1), "), got ",
                             weight.sizes());
-  check<ErrorKind::Runtime>(target.dim() == 1 && target.size(0) == input.size(0), op,
-                            ": expected target of shape (", input.size(0), "), got ",
-                            target.sizes());
-  check<ErrorKind::Runtime>(target.dtype() == ScalarType::Int64, op,
-                            ": expected target of dtype int64, got ", target.dtype());
+  check<ErrorKind::Runtime>(target.dim() == 1 && target.size(0) == input.size(0), OpName(op),
+                            "expected target of shape (", input.size(0), "), got ", target.sizes());
+  check<ErrorKind::Runtime>(target.dtype() == ScalarType::Int64, OpName(op),
+                            "expected target of dtype int64, got ", target.dtype());
   check<ErrorKind::Runtime>(!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0)),
-                            op, ": expected bias of shape (", weight.size(0), "), got ",
+                            OpName(op), "expected bias of shape (", weight.size(0), "), got ",
                             bias.defined() ? bias.sizes() : IntList());
 }
 
@@ -54,8 +53,8 @@ Targets targets_of(const Tensor& target, int64_t ignore_index, int64_t classes) 
     const int64_t least = aten::item(aten::amin(plain)).to<int64_t>();
     const int64_t most = aten::item(aten::amax(plain)).to<int64_t>();
     check<ErrorKind::Index>(
-        least >= 0 && most < classes, "linear_cross_entropy: expected target in [0, ", classes,
-        ") or ignore_index = ", ignore_index, ", got target = ", least < 0 ? least : most);
+        least >= 0 && most < classes, OpName("linear_cross_entropy"), "expected target in [0, ",
+        classes, ") or ignore_index = ", ignore_index, ", got target = ", least < 0 ? least : most);
   }
   return {ignored, aten::unsqueeze(plain, 1)};
 }

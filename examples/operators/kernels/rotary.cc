@@ -18,14 +18,14 @@ namespace extra_ops {
 namespace shape {
 
 TensorSpec rotary(const char* op, const Tensor& self, const Tensor& cos, const Tensor& sin) {
-  check<ErrorKind::Runtime>(self.dim() >= 2 && self.size(-1) % 2 == 0, op,
-                            ": expected self of shape (..., length, dim) with an even dim, got ",
+  check<ErrorKind::Runtime>(self.dim() >= 2 && self.size(-1) % 2 == 0, OpName(op),
+                            "expected self of shape (..., length, dim) with an even dim, got ",
                             self.sizes());
   const int64_t length = self.size(-2), half = self.size(-1) / 2;
   const auto require = [&](const char* name, const Tensor& angles) {
     const bool fits = angles.dim() == 2 && angles.size(0) == length && angles.size(1) == half;
-    check<ErrorKind::Runtime>(fits, op, ": expected ", name, " of shape (", length, ", ", half,
-                              "), got ", angles.sizes());
+    check<ErrorKind::Runtime>(fits, OpName(op), "expected ", name, " of shape (", length, ", ",
+                              half, "), got ", angles.sizes());
   };
   require("cos", cos);
   require("sin", sin);

@@ -28,16 +28,16 @@ namespace shape {
 
 namespace {
 void require(const char* op, const char* name, const Tensor& t, IntList sizes) {
-  check<ErrorKind::Runtime>(t.sizes() == sizes, op, ": expected ", name, " of shape ", sizes,
+  check<ErrorKind::Runtime>(t.sizes() == sizes, OpName(op), "expected ", name, " of shape ", sizes,
                             ", got ", t.sizes());
 }
 }  // namespace
 
 TensorSpec selective_scan(const char* op, const Tensor& u, const Tensor& delta, const Tensor& a,
                           const Tensor& b, const Tensor& c) {
-  check<ErrorKind::Runtime>(u.dim() == 3, op,
-                            ": expected u of shape (batch, channels, length), got ", u.sizes());
-  check<ErrorKind::Runtime>(a.dim() == 2, op, ": expected a of shape (channels, state), got ",
+  check<ErrorKind::Runtime>(u.dim() == 3, OpName(op),
+                            "expected u of shape (batch, channels, length), got ", u.sizes());
+  check<ErrorKind::Runtime>(a.dim() == 2, OpName(op), "expected a of shape (channels, state), got ",
                             a.sizes());
   const int64_t batch = u.size(0), channels = u.size(1), length = u.size(2), state = a.size(1);
   require(op, "delta", delta, u.sizes());
@@ -174,9 +174,8 @@ Tensor selective_scan(const Tensor& u, const Tensor& delta, const Tensor& a, con
                       const Tensor& c, const Tensor& d) {
   const Tensor y = extra_ops::selective_scan_forward(u, delta, a, b, c);
   if (!d.defined()) return y;
-  check<ErrorKind::Runtime>(d.dim() == 1 && d.size(0) == u.size(1),
-                            "selective_scan: expected d of shape (", u.size(1), "), got ",
-                            d.sizes());
+  check<ErrorKind::Runtime>(d.dim() == 1 && d.size(0) == u.size(1), OpName("selective_scan"),
+                            "expected d of shape (", u.size(1), "), got ", d.sizes());
   return aten::add(y, aten::mul(aten::unsqueeze(d, 1), u));
 }
 

@@ -285,7 +285,7 @@ std::string no_signature_text(const Function& function, const Arguments& argumen
     }
     at += signature.count;
   }
-  std::string message = std::string(function.name) + "(): expected ";
+  std::string message = "expected ";
   if (shown.size() == 1) {
     message += signature_text(function.name, *shown[0], method) + "\ngot " + given_text(arguments);
     if (reason) message += ": " + reason_text(*reason);
@@ -303,11 +303,11 @@ std::string no_signature_text(const Function& function, const Arguments& argumen
   return message;
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void no_signature_fits(const Function& function,
-                                                              const Arguments& arguments,
-                                                              PyObject** slots) {
+[[gnu::cold, gnu::noinline]] Error no_signature_fits(const Function& function,
+                                                     const Arguments& arguments, PyObject** slots) {
   const auto write = [&](std::string& out) { out = no_signature_text(function, arguments, slots); };
-  throw Error(ErrorKind::Type, treadle::detail::LateText(write));
+  const std::string called = str(function.name, "()");
+  return Error(ErrorKind::Type, OpName(called), treadle::detail::LateText(write));
 }
 
 // Old programs give numbers that are keywords now by position, before the tensors that they go
@@ -405,7 +405,7 @@ int parse(Function& function, const Arguments& arguments, PyObject** slots) {
   }
   // Objects that are no tensors, but stand for them.
   if (take_over(function, arguments, slots)) return kOverridden;
-  no_signature_fits(function, arguments, slots);
+  throw no_signature_fits(function, arguments, slots);
 }
 
 namespace {
@@ -416,8 +416,8 @@ template <class F>
 void each_item(const char* op, PyObject* list, F&& read) {
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
   for (Py_ssize_t i = 0; i < n; ++i) {
-    check<ErrorKind::Runtime>(i < PySequence_Fast_GET_SIZE(list), op,
-                              ": expected a list that stays as it is while it is read");
+    check<ErrorKind::Runtime>(i < PySequence_Fast_GET_SIZE(list), OpName(op),
+                              "expected a list that stays as it is while it is read");
     const Object item = Object::borrow(PySequence_Fast_GET_ITEM(list, i));
     read(static_cast<size_t>(i), item.get());
   }
@@ -454,7 +454,8 @@ std::vector<Tensor> read_tensors(const char* op, PyObject* o) {
     } else if (is_tensor(item)) {
       out.push_back(unwrap(item));
     } else {
-      fail<ErrorKind::Type>(op, ": expected a list of tensors, got ", type_text(item), " in it");
+      fail<ErrorKind::Type>(OpName(op), "expected a list of tensors, got ", type_text(item),
+                            " in it");
     }
   }
   return out;
@@ -483,8 +484,8 @@ Tensor mask_of_bytes(const char* op, const Tensor& bytes) {
 }
 
 void read_bools(const char* op, PyObject* o, bool* out, size_t length) {
-  check<ErrorKind::Type>(static_cast<size_t>(PySequence_Fast_GET_SIZE(o)) == length, op,
-                         ": expected ", length, " bools");
+  check<ErrorKind::Type>(static_cast<size_t>(PySequence_Fast_GET_SIZE(o)) == length, OpName(op),
+                         "expected ", length, " bools");
   each_item(op, o, [&](size_t i, PyObject* item) { out[i] = to_boolean(item); });
 }
 

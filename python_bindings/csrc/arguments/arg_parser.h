@@ -159,11 +159,11 @@ class Call {
   // The i-th of the tensors given together as `out=(a, b)`.
   const std::vector<Tensor> outputs(size_t i, size_t expected) const {
     std::vector<Tensor> list = tensors(i);
-    check<ErrorKind::Type>(list.size() == expected, op_, ": expected out to be a tuple of ",
+    check<ErrorKind::Type>(list.size() == expected, OpName(op_), "expected out to be a tuple of ",
                            expected, " tensors, got ", list.size());
     for (const Tensor& t : list)
-      check<ErrorKind::Type>(t.defined(), op_,
-                             ": expected out to be a tuple of tensors, got None in it");
+      check<ErrorKind::Type>(t.defined(), OpName(op_),
+                             "expected out to be a tuple of tensors, got None in it");
     return list;
   }
 

@@ -111,11 +111,11 @@ int64_t to_int(const char* op, PyObject* o) {
   if (PyLong_CheckExact(o)) return long_value(op, o);
   if (is_tensor(o)) {
     const Tensor& t = unwrap(o);
-    check<ErrorKind::Type>(is_integral(t.dtype(), false), op,
-                           ": expected an int, got a tensor of dtype ", t.dtype());
+    check<ErrorKind::Type>(is_integral(t.dtype(), false), OpName(op),
+                           "expected an int, got a tensor of dtype ", t.dtype());
     return element(op, t).to<int64_t>();
   }
-  check<ErrorKind::Type>(is_int(o), op, ": expected an int, got ", type_text(o));
+  check<ErrorKind::Type>(is_int(o), OpName(op), "expected an int, got ", type_text(o));
   return long_value(op, Object(PyNumber_Index(o)).get());
 }
 
@@ -123,15 +123,17 @@ double to_double(const char* op, PyObject* o) {
   if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
   if (is_tensor(o)) {
     const Scalar value = element(op, unwrap(o));
-    check<ErrorKind::Type>(!value.is_complex(), op, ": expected a float, got a complex tensor");
+    check<ErrorKind::Type>(!value.is_complex(), OpName(op),
+                           "expected a float, got a complex tensor");
     return value.to<double>();
   }
-  check<ErrorKind::Type>(is_real(o), op, ": expected a float, got ", type_text(o));
+  check<ErrorKind::Type>(is_real(o), OpName(op), "expected a float, got ", type_text(o));
   const double value = PyFloat_AsDouble(o);
   if (value == -1.0 && PyErr_Occurred()) {
     if (!PyErr_ExceptionMatches(PyExc_OverflowError)) throw PythonError{};
     PyErr_Clear();
-    fail<ErrorKind::Value>(op, ": expected a number within a float's range, got an int too large");
+    fail<ErrorKind::Value>(OpName(op),
+                           "expected a number within a float's range, got an int too large");
   }
   return value;
 }
@@ -149,21 +151,22 @@ Scalar to_scalar(const char* op, PyObject* o) {
   if (PyComplex_Check(o))
     return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
   if (is_tensor(o)) return element(op, unwrap(o));
-  check<ErrorKind::Type>(is_number(o), op, ": expected a number, got ", type_text(o));
+  check<ErrorKind::Type>(is_number(o), OpName(op), "expected a number, got ", type_text(o));
   Object item(PyObject_CallMethod(o, "item", nullptr));
-  check<ErrorKind::Type>(!is_numpy_scalar(item.get()) || PyFloat_Check(item.get()), op,
-                         ": expected a number, got ", type_text(o));
+  check<ErrorKind::Type>(!is_numpy_scalar(item.get()) || PyFloat_Check(item.get()), OpName(op),
+                         "expected a number, got ", type_text(o));
   return to_scalar(op, item.get());
 }
 
 Scalar element(const char* op, const Tensor& t) {
-  check<ErrorKind::Runtime>(t.numel() == 1, op, ": expected a tensor with one element, got ", t);
+  check<ErrorKind::Runtime>(t.numel() == 1, OpName(op), "expected a tensor with one element, got ",
+                            t);
   if (t.is_taken_over()) [[unlikely]] {
     const ExcludeLayers below(Layer::Autograd);
     return aten::_local_scalar_dense(t);
   }
-  check<ErrorKind::NotImplemented>(!t.is_meta(), op,
-                                   ": expected a tensor with data, got one on the meta device");
+  check<ErrorKind::NotImplemented>(!t.is_meta(), OpName(op),
+                                   "expected a tensor with data, got one on the meta device");
   const Tensor here = readable(t.is_cpu() ? t : run([&] { return on_cpu(t); }, t));
   const void* const data = named(op, [&] { return here.data(); });
   Scalar value;

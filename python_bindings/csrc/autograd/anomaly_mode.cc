@@ -38,8 +38,8 @@ PyObject* set_mode(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     check_internal(count == 2, "_set_anomaly_mode takes two bools");
     for (Py_ssize_t i = 0; i < 2; ++i) {
-      check<ErrorKind::Type>(PyBool_Check(arguments[i]),
-                             "set_detect_anomaly: expected a bool, got ", type_text(arguments[i]));
+      check<ErrorKind::Type>(PyBool_Check(arguments[i]), OpName("set_detect_anomaly"),
+                             "expected a bool, got ", type_text(arguments[i]));
     }
     const autograd::AnomalyMode before = autograd::anomaly_mode();
     autograd::set_anomaly_mode(

@@ -24,7 +24,8 @@ namespace {
 
 // An attribute that every tensor has cannot be deleted.
 void require_value(const char* attribute, PyObject* value) {
-  check<ErrorKind::Runtime>(value != nullptr, attribute, ": expected a value, got a deletion");
+  check<ErrorKind::Runtime>(value != nullptr, OpName(attribute),
+                            "expected a value, got a deletion");
 }
 
 PyObject* get_grad(PyObject* self, void*) {
@@ -39,10 +40,10 @@ int set_grad(PyObject* self, PyObject* value, void*) {
       autograd::set_grad(t, Tensor());
       return 0;
     }
-    check<ErrorKind::Type>(is_tensor(value), "grad: expected a tensor or None, got ",
+    check<ErrorKind::Type>(is_tensor(value), OpName("grad"), "expected a tensor or None, got ",
                            type_text(value));
-    check<ErrorKind::Runtime>(value != self,
-                              "grad: expected a tensor other than the one it is the gradient of");
+    check<ErrorKind::Runtime>(value != self, OpName("grad"),
+                              "expected a tensor other than the one it is the gradient of");
     autograd::set_grad(t, unwrap(value));
     return 0;
   });
@@ -66,7 +67,7 @@ void change_requires_grad(const char* op, const Tensor& t, bool value) {
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
     require_value("requires_grad", value);
-    check<ErrorKind::Type>(PyBool_Check(value), "requires_grad: expected a bool, got ",
+    check<ErrorKind::Type>(PyBool_Check(value), OpName("requires_grad"), "expected a bool, got ",
                            type_text(value));
     change_requires_grad("requires_grad", unwrap(self), value == Py_True);
     return 0;
@@ -84,8 +85,8 @@ PyObject* get_retains_grad(PyObject* self, void*) {
 PyObject* get_version(PyObject* self, void*) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
-    check<ErrorKind::Runtime>(!t.impl()->is_inference(),
-                              "_version: expected a tensor that counts its versions, got an "
+    check<ErrorKind::Runtime>(!t.impl()->is_inference(), OpName("_version"),
+                              "expected a tensor that counts its versions, got an "
                               "inference tensor");
     return PyLong_FromUnsignedLong(t.version());
   });
@@ -118,14 +119,16 @@ PyObject* get_data(PyObject* self, void*) {
 int set_data(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
     require_value("data", value);
-    check<ErrorKind::Type>(is_tensor(value), "data: expected a tensor, got ", type_text(value));
+    check<ErrorKind::Type>(is_tensor(value), OpName("data"), "expected a tensor, got ",
+                           type_text(value));
     const Tensor &t = unwrap(self), &source = unwrap(value);
     check<ErrorKind::Runtime>(
-        !t.requires_grad() || autograd::is_differentiable(source.dtype()),
-        "data: expected a floating or complex tensor, as this one requires grad, got dtype ",
+        !t.requires_grad() || autograd::is_differentiable(source.dtype()), OpName("data"),
+        "expected a floating or complex tensor, as this one requires grad, got dtype ",
         source.dtype());
-    check<ErrorKind::Runtime>(t.layout() == source.layout(), "data: expected a tensor of layout ",
-                              t.layout(), ", got ", source.layout());
+    check<ErrorKind::Runtime>(t.layout() == source.layout(), OpName("data"),
+                              "expected a tensor of layout ", t.layout(), ", got ",
+                              source.layout());
     const Quiescence quiet("data");
     const bool is_alike =
         t.sizes() == source.sizes() && t.dtype() == source.dtype() && t.device() == source.device();
@@ -177,8 +180,8 @@ bool has_edges(PyObject* inputs) {
 std::vector<Tensor> read_inputs(PyObject* inputs) {
   if (is_tensor(inputs)) return {unwrap(inputs)};
   Object items(PySequence_Tuple(inputs));
-  check<ErrorKind::Runtime>(PyTuple_GET_SIZE(items.get()) > 0,
-                            "backward: expected at least one tensor in inputs, got none");
+  check<ErrorKind::Runtime>(PyTuple_GET_SIZE(items.get()) > 0, OpName("backward"),
+                            "expected at least one tensor in inputs, got none");
   return detail::read_tensors("backward", items.get());
 }
 
@@ -228,8 +231,8 @@ PyObject* is_view(PyObject* self, PyObject*) {
 }
 PyObject* register_hook(PyObject* self, PyObject* function) {
   return guarded([&] {
-    check<ErrorKind::Type>(PyCallable_Check(function), "register_hook: expected a function, got ",
-                           type_text(function));
+    check<ErrorKind::Type>(PyCallable_Check(function), OpName("register_hook"),
+                           "expected a function, got ", type_text(function));
     const Tensor& t = unwrap(self);
     const TensorHookInPython hook(function);
     const auto id = autograd::add_hook(t, hook, hook.held.get());
@@ -239,9 +242,8 @@ PyObject* register_hook(PyObject* self, PyObject* function) {
 }
 PyObject* register_post_accumulate_hook(PyObject* self, PyObject* function) {
   return guarded([&] {
-    check<ErrorKind::Type>(PyCallable_Check(function),
-                           "register_post_accumulate_grad_hook: expected a function, got ",
-                           type_text(function));
+    check<ErrorKind::Type>(PyCallable_Check(function), OpName("register_post_accumulate_grad_hook"),
+                           "expected a function, got ", type_text(function));
     const Tensor& t = unwrap(self);
     const LeafHookInPython hook(function);
     const auto id = autograd::add_post_accumulate_hook(t, hook, hook.held.get());

@@ -25,8 +25,8 @@ PyObject* backward(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyOb
         Call<5> call(backward_function, nullptr, arguments, count, names);
         const std::vector<Tensor> tensors = call.tensors(0), gradients = call.tensors(1),
                                   inputs = call.tensors(4);
-        check<ErrorKind::Runtime>(tensors.size() == gradients.size(),
-                                  "backward: expected as many grad_tensors as tensors, got ",
+        check<ErrorKind::Runtime>(tensors.size() == gradients.size(), OpName("backward"),
+                                  "expected as many grad_tensors as tensors, got ",
                                   gradients.size(), " for ", tensors.size());
         const bool retain_graph = call.boolean(2), create_graph = call.boolean(3);
         {
@@ -55,8 +55,8 @@ PyObject* grad(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject
         Call<6> call(grad_function, nullptr, arguments, count, names);
         const std::vector<Tensor> outputs = call.tensors(0), inputs = call.tensors(1),
                                   grad_outputs = call.tensors(2);
-        check<ErrorKind::Runtime>(outputs.size() == grad_outputs.size(),
-                                  "grad: expected as many grad_outputs as outputs, got ",
+        check<ErrorKind::Runtime>(outputs.size() == grad_outputs.size(), OpName("grad"),
+                                  "expected as many grad_outputs as outputs, got ",
                                   grad_outputs.size(), " for ", outputs.size());
         const bool retain_graph = call.boolean(3), create_graph = call.boolean(4),
                    allow_unused = call.boolean(5);
@@ -74,8 +74,8 @@ PyObject* grad(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject
 // Called at both ends of every no_grad() block.
 PyObject* set_grad_enabled(PyObject*, PyObject* enabled) {
   return guarded([&] {
-    check<ErrorKind::Type>(PyBool_Check(enabled), "set_grad_enabled: expected a bool, got ",
-                           type_text(enabled));
+    check<ErrorKind::Type>(PyBool_Check(enabled), OpName("set_grad_enabled"),
+                           "expected a bool, got ", type_text(enabled));
     return to_bool(std::exchange(autograd_mode().grad, enabled == Py_True));
   });
 }

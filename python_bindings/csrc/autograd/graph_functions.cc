@@ -51,9 +51,8 @@ PyObject* push_saved_hooks(PyObject*, PyObject* const* arguments, Py_ssize_t cou
   return guarded([&] {
     check_internal(count == 2, "_push_saved_tensors_hooks takes two functions");
     for (Py_ssize_t i = 0; i < 2; ++i) {
-      check<ErrorKind::Type>(PyCallable_Check(arguments[i]),
-                             "saved_tensors_hooks: expected two functions, got ",
-                             type_text(arguments[i]));
+      check<ErrorKind::Type>(PyCallable_Check(arguments[i]), OpName("saved_tensors_hooks"),
+                             "expected two functions, got ", type_text(arguments[i]));
     }
     autograd::SavedTensorHooksScope::push(
         std::make_shared<PythonSavedHooks>(arguments[0], arguments[1]));
@@ -63,7 +62,7 @@ PyObject* push_saved_hooks(PyObject*, PyObject* const* arguments, Py_ssize_t cou
 PyObject* pop_saved_hooks(PyObject*, PyObject*) {
   return guarded([&] {
     check<ErrorKind::Runtime>(!autograd::saved_tensor_hooks().empty(),
-                              "saved_tensors_hooks: expected hooks in force, got none");
+                              OpName("saved_tensors_hooks"), "expected hooks in force, got none");
     autograd::SavedTensorHooksScope::pop();
     return none();
   });
@@ -73,9 +72,8 @@ PyObject* disable_saved_hooks(PyObject*, PyObject* message) {
   return guarded([&] {
     std::optional<std::string> why;
     if (message != Py_None) {
-      check<ErrorKind::Type>(PyUnicode_Check(message),
-                             "disable_saved_tensors_hooks: expected a str, got ",
-                             type_text(message));
+      check<ErrorKind::Type>(PyUnicode_Check(message), OpName("disable_saved_tensors_hooks"),
+                             "expected a str, got ", type_text(message));
       why = std::string(utf8(message));
       check<ErrorKind::Runtime>(autograd::saved_tensor_hooks().empty(), *why);
     }
@@ -89,8 +87,8 @@ PyObject* disable_saved_hooks(PyObject*, PyObject* message) {
 
 PyObject* increment_version(PyObject*, PyObject* tensor) {
   return guarded([&] {
-    check<ErrorKind::Type>(is_tensor(tensor), "increment_version: expected a tensor, got ",
-                           type_text(tensor));
+    check<ErrorKind::Type>(is_tensor(tensor), OpName("increment_version"),
+                           "expected a tensor, got ", type_text(tensor));
     unwrap(tensor).impl()->bump_version();
     return none();
   });
@@ -106,13 +104,12 @@ PyObject* wrap_edge(const Edge& edge) {
 // The destination of a tensor's gradient: (node, number).
 PyObject* gradient_edge(PyObject*, PyObject* tensor) {
   return guarded([&] {
-    check<ErrorKind::Type>(is_tensor(tensor), "get_gradient_edge: expected a tensor, got ",
-                           type_text(tensor));
+    check<ErrorKind::Type>(is_tensor(tensor), OpName("get_gradient_edge"),
+                           "expected a tensor, got ", type_text(tensor));
     const Edge edge = autograd::gradient_edge(unwrap(tensor));
-    check<ErrorKind::Runtime>(
-        edge.valid(),
-        "get_gradient_edge: expected a tensor that requires gradients, got one that "
-        "does not");
+    check<ErrorKind::Runtime>(edge.valid(), OpName("get_gradient_edge"),
+                              "expected a tensor that requires gradients, got one that "
+                              "does not");
     return wrap_edge(edge);
   });
 }
@@ -122,12 +119,12 @@ std::vector<Edge> read_edges(const char* op, PyObject* tuple) {
   std::vector<Edge> edges;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
     PyObject* pair = PyTuple_GET_ITEM(tuple, i);
-    check<ErrorKind::Type>(PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) >= 2, op,
-                           ": expected an edge of the graph, got ", type_text(pair));
+    check<ErrorKind::Type>(PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) >= 2, OpName(op),
+                           "expected an edge of the graph, got ", type_text(pair));
     const NodePtr& node = unwrap_node(op, PyTuple_GET_ITEM(pair, 0));
     const int64_t number = to_int(op, PyTuple_GET_ITEM(pair, 1));
-    check<ErrorKind::Index>(number >= 0 && number < static_cast<int64_t>(node->num_inputs()), op,
-                            ": expected an output of ", node->name(), " in [0, ",
+    check<ErrorKind::Index>(number >= 0 && number < static_cast<int64_t>(node->num_inputs()),
+                            OpName(op), "expected an output of ", node->name(), " in [0, ",
                             node->num_inputs(), "), got ", number);
     edges.push_back({node, static_cast<uint32_t>(number)});
   }
@@ -146,32 +143,32 @@ PyObject* backward_edges(PyObject*, PyObject* const* arguments, Py_ssize_t count
     autograd::Grads gradients;
     for (size_t i = 0; i < roots.size(); ++i) {
       PyObject* given = PyTuple_GET_ITEM(arguments[2], static_cast<Py_ssize_t>(i));
-      check<ErrorKind::Type>(given == Py_None || is_tensor(given), op,
-                             ": expected gradients to be tensors or None, got ", type_text(given));
+      check<ErrorKind::Type>(given == Py_None || is_tensor(given), OpName(op),
+                             "expected gradients to be tensors or None, got ", type_text(given));
       const autograd::InputMetadata& root = roots[i].node->input(roots[i].input_nr);
       if (given == Py_None) {
         const IntList sizes = root.sizes;
         check<ErrorKind::Runtime>(
-            std::all_of(sizes.begin(), sizes.end(), [](int64_t n) { return n == 1; }), op,
-            ": grad can be implicitly created only for scalar outputs, got shape ", sizes);
+            std::all_of(sizes.begin(), sizes.end(), [](int64_t n) { return n == 1; }), OpName(op),
+            "grad can be implicitly created only for scalar outputs, got shape ", sizes);
         check<ErrorKind::Runtime>(
-            !is_complex(root.dtype), op,
-            ": grad can be implicitly created only for real scalar outputs, got ", root.dtype);
+            !is_complex(root.dtype), OpName(op),
+            "grad can be implicitly created only for real scalar outputs, got ", root.dtype);
         Tensor one = empty_tensor(root.sizes, root.dtype, root.device);
         Object object(wrap(one));
         Object filled(call_operator("fill_", object.get(), {Object(PyLong_FromLong(1)).get()}));
         gradients.push_back(std::move(one));
       } else {
         const Tensor& gradient = unwrap(given);
-        check<ErrorKind::Runtime>(gradient.sizes() == IntList(root.sizes), op,
-                                  ": expected a gradient of shape ", IntList(root.sizes),
+        check<ErrorKind::Runtime>(gradient.sizes() == IntList(root.sizes), OpName(op),
+                                  "expected a gradient of shape ", IntList(root.sizes),
                                   " for output ", i, ", got ", gradient.sizes());
-        check<ErrorKind::Runtime>(is_complex(gradient.dtype()) == is_complex(root.dtype), op,
-                                  ": expected a gradient of dtype ", root.dtype, " for output ", i,
-                                  ", got ", gradient.dtype());
-        check<ErrorKind::Runtime>(gradient.device() == root.device, op,
-                                  ": expected a gradient on device ", root.device, " for output ",
-                                  i, ", got ", gradient.device());
+        check<ErrorKind::Runtime>(is_complex(gradient.dtype()) == is_complex(root.dtype),
+                                  OpName(op), "expected a gradient of dtype ", root.dtype,
+                                  " for output ", i, ", got ", gradient.dtype());
+        check<ErrorKind::Runtime>(gradient.device() == root.device, OpName(op),
+                                  "expected a gradient on device ", root.device, " for output ", i,
+                                  ", got ", gradient.device());
         gradients.push_back(gradient);
       }
     }

@@ -112,8 +112,8 @@ Tensor call(const HeldFunction& held, const Tensor& t) {
     if (!function) return Tensor();  // removed
     Object argument(wrap(t));
     Object result(PyObject_CallOneArg(function.get(), argument.get()));
-    check<ErrorKind::Type>(result.get() == Py_None || is_tensor(result.get()),
-                           "hook: expected a tensor or None, got ", type_text(result.get()));
+    check<ErrorKind::Type>(result.get() == Py_None || is_tensor(result.get()), OpName("hook"),
+                           "expected a tensor or None, got ", type_text(result.get()));
     return result.get() == Py_None ? Tensor() : unwrap(result.get());
   });
 }
@@ -126,10 +126,8 @@ void LeafHookInPython::operator()(const Tensor& leaf) const {
     if (!function) return false;  // removed
     Object argument(wrap(leaf));
     Object result(PyObject_CallOneArg(function.get(), argument.get()));
-    check<ErrorKind::Runtime>(
-        result.get() == Py_None,
-        "register_post_accumulate_grad_hook: expected a hook that returns None, got ",
-        type_text(result.get()));
+    check<ErrorKind::Runtime>(result.get() == Py_None, OpName("register_post_accumulate_grad_hook"),
+                              "expected a hook that returns None, got ", type_text(result.get()));
     return true;
   });
 }

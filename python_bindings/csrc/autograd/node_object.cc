@@ -134,12 +134,12 @@ Grads read_grads(PyObject* result, size_t count) {
   if (result == Py_None) return grads;
   Object items = PyTuple_Check(result) ? Object::borrow(result) : Object(PyTuple_Pack(1, result));
   check<ErrorKind::Runtime>(static_cast<size_t>(PyTuple_GET_SIZE(items.get())) == count,
-                            "hook: expected ", count, " gradients, got ",
+                            OpName("hook"), "expected ", count, " gradients, got ",
                             int64_t{PyTuple_GET_SIZE(items.get())});
   for (size_t i = 0; i < count; ++i) {
     PyObject* item = PyTuple_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i));
-    check<ErrorKind::Type>(item == Py_None || is_tensor(item),
-                           "hook: expected tensors or None, got ", type_text(item));
+    check<ErrorKind::Type>(item == Py_None || is_tensor(item), OpName("hook"),
+                           "expected tensors or None, got ", type_text(item));
     grads.push_back(item == Py_None ? Tensor() : unwrap(item));
   }
   return grads;
@@ -194,10 +194,10 @@ PyObject* requires_grad(PyObject*, void*) { return to_bool(true); }
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     const NodePtr& node = node_of(self);
-    check<ErrorKind::Type>(!kwargs || PyDict_GET_SIZE(kwargs) == 0, node->name(),
-                           ": expected no keyword arguments");
+    check<ErrorKind::Type>(!kwargs || PyDict_GET_SIZE(kwargs) == 0, OpName(node->name()),
+                           "expected no keyword arguments");
     check<ErrorKind::Type>(static_cast<size_t>(PyTuple_GET_SIZE(args)) == node->num_inputs(),
-                           node->name(), ": expected ", node->num_inputs(),
+                           OpName(node->name()), "expected ", node->num_inputs(),
                            " gradients as arguments, got ", int64_t{PyTuple_GET_SIZE(args)},
                            " instead");
     Grads grads = read_grads(args, node->num_inputs());
@@ -302,8 +302,8 @@ PyObject* wrap_node(const NodePtr& node) {
 }
 
 const NodePtr& unwrap_node(const char* op, PyObject* object) {
-  check<ErrorKind::Type>(PyObject_TypeCheck(object, node_type), op,
-                         ": expected a node of the graph, got ", type_text(object));
+  check<ErrorKind::Type>(PyObject_TypeCheck(object, node_type), OpName(op),
+                         "expected a node of the graph, got ", type_text(object));
   return node_of(object);
 }
 

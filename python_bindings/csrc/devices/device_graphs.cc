@@ -28,10 +28,10 @@ CaptureErrors errors_named(const std::string& mode) {
   if (mode == "global") return CaptureErrors::Global;
   if (mode == "thread_local") return CaptureErrors::ThreadLocal;
   if (mode == "relaxed") return CaptureErrors::Relaxed;
-  fail<ErrorKind::Runtime>(
-      "CUDAGraph.capture_begin: expected capture_error_mode to be \"global\", \"thread_local\" or "
-      "\"relaxed\", got \"",
-      mode, "\"");
+  fail<ErrorKind::Runtime>(OpName("CUDAGraph.capture_begin"),
+                           "expected capture_error_mode to be \"global\", \"thread_local\" or "
+                           "\"relaxed\", got \"",
+                           mode, "\"");
 }
 
 void* pointer(uintptr_t graph) { return reinterpret_cast<void*>(graph); }

@@ -32,19 +32,19 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type,
                                      &index))
       throw PythonError{};
-    check<ErrorKind::Type>(is_device(type), "device: expected a device, its name or an index, got ",
-                           Py_TYPE(type)->tp_name);
+    check<ErrorKind::Type>(is_device(type), OpName("device"),
+                           "expected a device, its name or an index, got ", Py_TYPE(type)->tp_name);
     Device device = Py_IS_TYPE(type, device_type) ? value_of(type) : to_device(type);
     // The object keeps the number that a program gave, which the CPU of a tensor does not have.
     if (device.is_cpu() && PyUnicode_Check(type))
       device.index = cpu_number(utf8(type)).value_or(-1);
     if (index != Py_None) {
-      check<ErrorKind::Runtime>(device.index < 0,
-                                "device: expected no index where the name has one, got both");
+      check<ErrorKind::Runtime>(device.index < 0, OpName("device"),
+                                "expected no index where the name has one, got both");
       const long number = PyLong_AsLong(index);
       if (number == -1 && PyErr_Occurred()) throw PythonError{};
-      check<ErrorKind::Runtime>(number >= 0 && number < 127,
-                                "device: expected an index in [0, 127), got ", int64_t{number});
+      check<ErrorKind::Runtime>(number >= 0 && number < 127, OpName("device"),
+                                "expected an index in [0, 127), got ", int64_t{number});
       if (device.is_cpu())
         device.index = static_cast<int8_t>(number);
       else

@@ -41,8 +41,8 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names),
                                      &device))
       throw PythonError{};
-    check<ErrorKind::Type>(!device || is_device(device), "Generator: expected a device, got ",
-                           device ? type_text(device) : "");
+    check<ErrorKind::Type>(!device || is_device(device), OpName("Generator"),
+                           "expected a device, got ", device ? type_text(device) : "");
     return wrap(make_generator(device ? with_index(to_device(device)) : kCPU));
   });
 }
@@ -56,7 +56,7 @@ void deallocate(PyObject* self) {
 
 // Negative seeds count from 2^64 down.
 uint64_t to_seed(PyObject* o) {
-  check<ErrorKind::Type>(is_int(o), "manual_seed: expected an int, got ", type_text(o));
+  check<ErrorKind::Type>(is_int(o), OpName("manual_seed"), "expected an int, got ", type_text(o));
   Object number(PyNumber_Index(o));
   Object zero(PyLong_FromLong(0));
   const bool negative = checked(PyObject_RichCompareBool(number.get(), zero.get(), Py_LT)) != 0;
@@ -64,7 +64,7 @@ uint64_t to_seed(PyObject* o) {
                                  : PyLong_AsUnsignedLongLong(number.get());
   if (PyErr_Occurred()) {
     PyErr_Clear();
-    fail<ErrorKind::Value>("manual_seed: expected a seed in [-2**63, 2**64), got ",
+    fail<ErrorKind::Value>(OpName("manual_seed"), "expected a seed in [-2**63, 2**64), got ",
                            utf8(Object(PyObject_Str(number.get())).get()));
   }
   return seed;
@@ -106,9 +106,9 @@ PyObject* set_state(PyObject* self, PyObject* given) {
     const bool fits = is_tensor(given) && unwrap(given).dtype() == ScalarType::UInt8 &&
                       unwrap(given).is_cpu() && unwrap(given).numel() == 16 &&
                       unwrap(given).is_contiguous();
-    check<ErrorKind::Type>(
-        fits, "set_state: expected a uint8 tensor of 16 elements, as get_state() gives, got ",
-        is_tensor(given) ? to_string(unwrap(given)) : type_text(given));
+    check<ErrorKind::Type>(fits, OpName("set_state"),
+                           "expected a uint8 tensor of 16 elements, as get_state() gives, got ",
+                           is_tensor(given) ? to_string(unwrap(given)) : type_text(given));
     GeneratorImpl::Position position{};
     std::memcpy(&position.seed, unwrap(given).data(), 8);
     std::memcpy(&position.offset, static_cast<char*>(unwrap(given).data()) + 8, 8);

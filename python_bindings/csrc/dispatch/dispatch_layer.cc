@@ -101,8 +101,8 @@ class TakenCall {
     for (const Object& tensor : asked) {
       if (answers(tensor.get())) return true;
     }
-    fail<ErrorKind::Type>(op_.name(),
-                          ": expected one of the modes and classes that implement "
+    fail<ErrorKind::Type>(OpName(op_.name()),
+                          "expected one of the modes and classes that implement "
                           "__torch_dispatch__ to handle it, got NotImplemented from all of them: ",
                           refused);
   }
@@ -163,8 +163,8 @@ class TakenCall {
     const ExcludeLayers below(Layer::Autograd);
     const bool detaches = &op_.op() == &aten::ops::detach::op;
     const Tensor made = detaches ? t : aten::detach(t);
-    check<ErrorKind::Runtime>(!made.is_same(t) && !made.requires_grad(), op_.name(),
-                              ": expected __torch_dispatch__ of ", who,
+    check<ErrorKind::Runtime>(!made.is_same(t) && !made.requires_grad(), OpName(op_.name()),
+                              "expected __torch_dispatch__ of ", who,
                               " to return a new tensor, got one that it was given, or that has a "
                               "history, and whose detach() is not another one");
     return made;

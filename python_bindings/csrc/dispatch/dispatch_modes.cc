@@ -21,10 +21,9 @@ PyObject* disabled = nullptr;
 
 PyObject* push_mode(PyObject*, PyObject* mode) {
   return guarded([&] {
-    check<ErrorKind::Type>(
-        PyObject_HasAttrString(mode, "__torch_dispatch__") != 0,
-        "_push_on_torch_dispatch_stack: expected an object with __torch_dispatch__, got ",
-        type_text(mode));
+    check<ErrorKind::Type>(PyObject_HasAttrString(mode, "__torch_dispatch__") != 0,
+                           OpName("_push_on_torch_dispatch_stack"),
+                           "expected an object with __torch_dispatch__, got ", type_text(mode));
     add_dispatch_layer();
     dispatch_modes().push_back(new_ref(mode));
     include_dispatch();
@@ -35,13 +34,13 @@ PyObject* push_mode(PyObject*, PyObject* mode) {
 // _pop_torch_dispatch_stack(mode_key=None)
 PyObject* pop_mode(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
-    check<ErrorKind::NotImplemented>(
-        count == 0 || (count == 1 && arguments[0] == Py_None),
-        "_pop_torch_dispatch_stack: expected mode_key = None, as there are no modes with a place "
-        "of their own, got ",
-        count ? type_text(arguments[0]) : "");
-    check<ErrorKind::Runtime>(!dispatch_modes().empty(),
-                              "_pop_torch_dispatch_stack: expected an open mode, got none");
+    check<ErrorKind::NotImplemented>(count == 0 || (count == 1 && arguments[0] == Py_None),
+                                     OpName("_pop_torch_dispatch_stack"),
+                                     "expected mode_key = None, as there are no modes with a place "
+                                     "of their own, got ",
+                                     count ? type_text(arguments[0]) : "");
+    check<ErrorKind::Runtime>(!dispatch_modes().empty(), OpName("_pop_torch_dispatch_stack"),
+                              "expected an open mode, got none");
     PyObject* mode = dispatch_modes().back();
     dispatch_modes().pop_back();
     include_dispatch();
@@ -57,8 +56,8 @@ PyObject* mode_at(PyObject*, PyObject* index) {
   return guarded([&] {
     const int64_t i = to_int("_get_dispatch_stack_at", index);
     const auto n = static_cast<int64_t>(dispatch_modes().size());
-    check<ErrorKind::Index>(i >= 0 && i < n, "_get_dispatch_stack_at: expected 0 <= index < ", n,
-                            ", got ", i);
+    check<ErrorKind::Index>(i >= 0 && i < n, OpName("_get_dispatch_stack_at"),
+                            "expected 0 <= index < ", n, ", got ", i);
     return new_ref(dispatch_modes()[static_cast<size_t>(i)]);
   });
 }

@@ -65,8 +65,8 @@ class PythonNode final : public ContextNode {
     Grads grads;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result.get()); ++i) {
       PyObject* item = PyTuple_GET_ITEM(result.get(), i);
-      check<ErrorKind::Type>(item == Py_None || is_tensor(item), name_,
-                             ": expected backward to return tensors or None, got ", type_text(item),
+      check<ErrorKind::Type>(item == Py_None || is_tensor(item), OpName(name_),
+                             "expected backward to return tensors or None, got ", type_text(item),
                              " for argument ", int64_t{i});
       grads.push_back(item == Py_None ? Tensor() : unwrap(item));
     }
@@ -84,8 +84,8 @@ class OnceNode final : public autograd::Node {
   std::string name() const override { return name_; }
   Grads apply(Grads&&) override {
     fail<ErrorKind::Runtime>(
-        name_,
-        ": expected to be differentiated once, as once_differentiable says, got a second time");
+        OpName(name_),
+        "expected to be differentiated once, as once_differentiable says, got a second time");
   }
 
  private:
@@ -120,8 +120,8 @@ void context_deallocate(PyObject* self) {
 autograd::FunctionContext& call_of(PyObject* self) {
   ContextNode* node = context_of(self)->node;
   check<ErrorKind::Runtime>(
-      node != nullptr,
-      "ctx: expected to be used in the forward or backward of a call, got used after it");
+      node != nullptr, OpName("ctx"),
+      "expected to be used in the forward or backward of a call, got used after it");
   return node->context;
 }
 
@@ -129,8 +129,8 @@ std::vector<Tensor> read_tuple(const char* op, PyObject* args) {
   std::vector<Tensor> tensors;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* item = PyTuple_GET_ITEM(args, i);
-    check<ErrorKind::Type>(item == Py_None || is_tensor(item), op,
-                           ": expected tensors or None, got ", type_text(item),
+    check<ErrorKind::Type>(item == Py_None || is_tensor(item), OpName(op),
+                           "expected tensors or None, got ", type_text(item),
                            "; other values can be kept as attributes of ctx");
     tensors.push_back(item == Py_None ? Tensor() : unwrap(item));
   }

@@ -110,10 +110,11 @@ std::string resolve(const std::string& name, bool method, const py::tuple& args,
                     const py::dict& kwargs) {
   const Binding& binding = find_binding(name);
   check<ErrorKind::Runtime>(method ? binding.method != nullptr : binding.function != nullptr,
-                            "explain: expected the name of ", method ? "a method" : "a function",
-                            " of the library, got ", name);
+                            OpName("explain"), "expected the name of ",
+                            method ? "a method" : "a function", " of the library, got ", name);
   if (!method) return resolve_operator(binding, nullptr, args.ptr(), kwargs.ptr());
-  check<ErrorKind::Type>(py::len(args) > 0, name, "(): expected the tensor whose method it is");
+  check<ErrorKind::Type>(py::len(args) > 0, OpName(str(name, "()")),
+                         "expected the tensor whose method it is");
   const Object rest(PyTuple_GetSlice(args.ptr(), 1, PyTuple_GET_SIZE(args.ptr())));
   return resolve_operator(binding, PyTuple_GET_ITEM(args.ptr(), 0), rest.get(), kwargs.ptr());
 }

@@ -105,8 +105,8 @@ PyObject* reduce(PyObject* self, PyObject*) {
 // _overridable(function)
 PyObject* overridable(PyObject*, PyObject* function) {
   return guarded([&] {
-    check<ErrorKind::Type>(PyFunction_Check(function), "_overridable: expected a function, got ",
-                           type_text(function));
+    check<ErrorKind::Type>(PyFunction_Check(function), OpName("_overridable"),
+                           "expected a function, got ", type_text(function));
     Object made(function_type->tp_alloc(function_type, 0));
     FunctionObject* object = function_of(made.get());
     object->vectorcall = &call;

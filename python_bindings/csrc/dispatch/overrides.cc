@@ -276,9 +276,9 @@ PyObject* as_subclass(PyObject* self, PyObject* cls) {
   return guarded([&] {
     const bool fits =
         PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type);
-    check<ErrorKind::Type>(PyType_Check(cls), "as_subclass: expected a class, got ",
+    check<ErrorKind::Type>(PyType_Check(cls), OpName("as_subclass"), "expected a class, got ",
                            type_text(cls));
-    check<ErrorKind::Runtime>(fits, "as_subclass: expected a subclass of Tensor, got ",
+    check<ErrorKind::Runtime>(fits, OpName("as_subclass"), "expected a subclass of Tensor, got ",
                               reinterpret_cast<PyTypeObject*>(cls)->tp_name);
     return wrap_as(reinterpret_cast<PyTypeObject*>(cls), aten::alias(unwrap(self)));
   });

@@ -21,8 +21,8 @@ constexpr int32_t kDLCpu = 1;
 DLDataType to_dl(ScalarType dtype) {
   const auto bits = static_cast<uint8_t>(item_size(dtype) * 8);
   uint8_t code = 0;
-  check<ErrorKind::Type>(!is_stored(dtype) || dtype == ScalarType::Complex32,
-                         "__dlpack__: expected a dtype that others know, got ", dtype);
+  check<ErrorKind::Type>(!is_stored(dtype) || dtype == ScalarType::Complex32, OpName("__dlpack__"),
+                         "expected a dtype that others know, got ", dtype);
   if (dtype == ScalarType::Bool)
     code = 6;
   else if (is_integral(dtype, false) && !is_signed(dtype))
@@ -42,7 +42,8 @@ ScalarType from_dl(DLDataType type) {
     const DLDataType candidate = to_dl(dtype);
     if (candidate.code == type.code && candidate.bits == type.bits && type.lanes == 1) return dtype;
   }
-  fail<ErrorKind::Type>("from_dlpack: expected an element type that is a dtype, got type code ",
+  fail<ErrorKind::Type>(OpName("from_dlpack"),
+                        "expected an element type that is a dtype, got type code ",
                         int64_t{type.code}, " with ", int64_t{type.bits}, " bits and ",
                         int64_t{type.lanes}, " lanes");
 }
@@ -65,10 +66,9 @@ struct Export {
 
 template <class Managed>
 Managed* make_export(const Tensor& t) {
-  check<ErrorKind::Runtime>(
-      !t.impl()->is_conj() && !t.impl()->is_neg(),
-      "__dlpack__: expected a tensor whose bytes are its values, got one whose "
-      "is_conj() or is_neg() is True; use resolve_conj() or resolve_neg()");
+  check<ErrorKind::Runtime>(!t.impl()->is_conj() && !t.impl()->is_neg(), OpName("__dlpack__"),
+                            "expected a tensor whose bytes are its values, got one whose "
+                            "is_conj() or is_neg() is True; use resolve_conj() or resolve_neg()");
   auto e = std::make_unique<Export<Managed>>(t);
   e->managed.context = e.get();
   e->managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->context); };
@@ -91,16 +91,17 @@ void free_unused(PyObject* capsule, const char* name) {
 
 // A tensor over `dl`, which `owner` keeps alive.
 Tensor import_tensor(const DLTensor& dl, std::shared_ptr<void> owner, bool read_only) {
-  check<ErrorKind::NotImplemented>(dl.device.type == kDLCpu,
-                                   "from_dlpack: expected a tensor on the cpu, got device type ",
+  check<ErrorKind::NotImplemented>(dl.device.type == kDLCpu, OpName("from_dlpack"),
+                                   "expected a tensor on the cpu, got device type ",
                                    int64_t{dl.device.type});
-  check<ErrorKind::Value>(dl.ndim >= 0 && dl.ndim <= 64,
-                          "from_dlpack: expected 0 to 64 dimensions, got ", int64_t{dl.ndim});
+  check<ErrorKind::Value>(dl.ndim >= 0 && dl.ndim <= 64, OpName("from_dlpack"),
+                          "expected 0 to 64 dimensions, got ", int64_t{dl.ndim});
   const ScalarType dtype = from_dl(dl.dtype);
   const DimVector sizes(dl.shape, dl.shape + dl.ndim);
   const int64_t numel = checked_numel(sizes, item_size(dtype));
   if (numel == 0) return empty_cpu(sizes, dtype);
-  check<ErrorKind::Value>(dl.data != nullptr, "from_dlpack: expected data, got a null pointer");
+  check<ErrorKind::Value>(dl.data != nullptr, OpName("from_dlpack"),
+                          "expected data, got a null pointer");
   const DimVector strides =
       dl.strides ? DimVector(dl.strides, dl.strides + dl.ndim) : contiguous_strides(sizes);
   int64_t low = 0, high = 0;
@@ -111,13 +112,13 @@ Tensor import_tensor(const DLTensor& dl, std::shared_ptr<void> owner, bool read_
     check<ErrorKind::Value>(!__builtin_mul_overflow(sizes[at] - 1, strides[at], &reach) &&
                                 !__builtin_add_overflow(end, reach, &end) &&
                                 end < (int64_t{1} << 58) && end > -(int64_t{1} << 58),
-                            "from_dlpack: expected strides inside the address space, got ",
-                            strides);
+                            OpName("from_dlpack"),
+                            "expected strides inside the address space, got ", strides);
   }
   char* first = static_cast<char*>(dl.data) + dl.byte_offset + low * item_size(dtype);
   check<ErrorKind::Value>(
       reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(item_size(to_real(dtype))) == 0,
-      "from_dlpack: expected aligned elements; copy the tensor first");
+      OpName("from_dlpack"), "expected aligned elements; copy the tensor first");
   const auto bytes = static_cast<size_t>((high - low + 1) * item_size(dtype));
   Storage storage = make_intrusive<StorageImpl>(
       first, bytes, kCPU, [owner] {}, !read_only);
@@ -141,9 +142,8 @@ Tensor from_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kVersionedName)) {
     auto* managed =
         static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kVersionedName));
-    check<ErrorKind::Runtime>(managed->version.major == 1,
-                              "from_dlpack: expected DLPack version 1, got ",
-                              uint64_t{managed->version.major});
+    check<ErrorKind::Runtime>(managed->version.major == 1, OpName("from_dlpack"),
+                              "expected DLPack version 1, got ", uint64_t{managed->version.major});
     checked(PyCapsule_SetName(capsule, kUsedVersionedName));
     return import_tensor(managed->tensor, take_over(managed), managed->flags & 1);
   }
@@ -152,7 +152,8 @@ Tensor from_capsule(PyObject* capsule) {
     checked(PyCapsule_SetName(capsule, kUsedName));
     return import_tensor(managed->tensor, take_over(managed), false);
   }
-  fail<ErrorKind::Runtime>("from_dlpack: expected a DLPack capsule that nobody has taken yet");
+  fail<ErrorKind::Runtime>(OpName("from_dlpack"),
+                           "expected a DLPack capsule that nobody has taken yet");
 }
 
 }  // namespace

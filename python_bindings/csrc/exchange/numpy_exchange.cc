@@ -62,15 +62,16 @@ ScalarType dtype_of_format(const char* format, Py_ssize_t size) {
     if (size == 8) return ScalarType::UInt64;
   }
   fail<ErrorKind::Type>(
-      "from_numpy: expected elements of a type that is a dtype (bool, uint8 to uint64, int8 to "
+      OpName("from_numpy"),
+      "expected elements of a type that is a dtype (bool, uint8 to uint64, int8 to "
       "int64, "
       "float16 to float64, complex64, complex128, native byte order), got format '",
       format ? format : "", "'");
 }
 
 const char* numpy_name(ScalarType dtype) {
-  check<ErrorKind::Type>(dtype != ScalarType::BFloat16 && !is_stored(dtype),
-                         "numpy: expected a dtype that NumPy has, got ", dtype);
+  check<ErrorKind::Type>(dtype != ScalarType::BFloat16 && !is_stored(dtype), OpName("numpy"),
+                         "expected a dtype that NumPy has, got ", dtype);
   return name_of(dtype).data();
 }
 
@@ -101,15 +102,15 @@ DimVector array_strides(PyObject* array, const Py_buffer& view) {
 }
 
 std::shared_ptr<HeldBuffer> hold_array(PyObject* array) {
-  check<ErrorKind::Type>(PyObject_CheckBuffer(array), "from_numpy: expected a NumPy array, got ",
-                         type_text(array));
+  check<ErrorKind::Type>(PyObject_CheckBuffer(array), OpName("from_numpy"),
+                         "expected a NumPy array, got ", type_text(array));
   try {
     return std::make_shared<HeldBuffer>(array, PyBUF_STRIDED_RO | PyBUF_FORMAT);
   } catch (const PythonError&) {
     // NumPy exports no buffer for some of its types (dates, for one).
     PyErr_Clear();
     const Object dtype = attribute(array, "dtype");
-    fail<ErrorKind::Type>("from_numpy: expected elements of a type that is a dtype, got ",
+    fail<ErrorKind::Type>(OpName("from_numpy"), "expected elements of a type that is a dtype, got ",
                           utf8(Object(PyObject_Str(dtype.get())).get()));
   }
 }
@@ -128,10 +129,9 @@ Tensor tensor_from_numpy(PyObject* array, bool warn) {
           numel = 1;  // bytes from the first element to the lowest and the highest one
   for (int d = 0; d < view.ndim; ++d) {
     const int64_t size = view.shape[d], stride = bytes_between[static_cast<size_t>(d)];
-    check<ErrorKind::Value>(stride % view.itemsize == 0 || size <= 1,
-                            "from_numpy: expected strides that are multiples of the ",
-                            int64_t{view.itemsize}, " bytes of an element, got ", stride,
-                            "; copy the array first");
+    check<ErrorKind::Value>(stride % view.itemsize == 0 || size <= 1, OpName("from_numpy"),
+                            "expected strides that are multiples of the ", int64_t{view.itemsize},
+                            " bytes of an element, got ", stride, "; copy the array first");
     sizes.push_back(size);
     strides.push_back(stride / view.itemsize);
     numel *= size;
@@ -141,7 +141,7 @@ Tensor tensor_from_numpy(PyObject* array, bool warn) {
   char* first = static_cast<char*>(view.buf) + low;
   check<ErrorKind::Value>(
       reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(item_size(to_real(dtype))) == 0,
-      "from_numpy: expected aligned elements; copy the array first");
+      OpName("from_numpy"), "expected aligned elements; copy the array first");
   const auto bytes = static_cast<size_t>(high - low + view.itemsize);
   Storage storage = make_intrusive<StorageImpl>(
       first, bytes, kCPU, [held] {}, !view.readonly);
@@ -153,29 +153,30 @@ Tensor tensor_from_numpy(PyObject* array, bool warn) {
 
 Tensor tensor_from_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int64_t offset) {
   if (!PyObject_CheckBuffer(buffer)) {
-    fail<ErrorKind::Type>("frombuffer: expected an object with the buffer protocol, got ",
+    fail<ErrorKind::Type>(OpName("frombuffer"), "expected an object with the buffer protocol, got ",
                           type_text(buffer));
   }
   auto held = std::make_shared<HeldBuffer>(buffer, PyBUF_SIMPLE);
   const Py_buffer& view = held->view();
   const int64_t length = view.len, item = item_size(dtype);
-  check<ErrorKind::Value>(length > 0 && count != 0,
-                          "frombuffer: expected at least one element, got a buffer of ", length,
+  check<ErrorKind::Value>(length > 0 && count != 0, OpName("frombuffer"),
+                          "expected at least one element, got a buffer of ", length,
                           " bytes and count = ", count);
-  check<ErrorKind::Value>(offset >= 0 && offset < length, "frombuffer: expected offset in [0, ",
-                          length, "), got ", offset);
-  check<ErrorKind::Value>(count > 0 || (length - offset) % item == 0, "frombuffer: expected the ",
-                          length - offset, " bytes after offset to be a multiple of the ", item,
+  check<ErrorKind::Value>(offset >= 0 && offset < length, OpName("frombuffer"),
+                          "expected offset in [0, ", length, "), got ", offset);
+  check<ErrorKind::Value>(count > 0 || (length - offset) % item == 0, OpName("frombuffer"),
+                          "expected the ", length - offset,
+                          " bytes after offset to be a multiple of the ", item,
                           " bytes of an element");
   const int64_t available = (length - offset) / item;
   if (count < 0) count = available;
-  check<ErrorKind::Value>(count <= available, "frombuffer: expected at most ", available,
+  check<ErrorKind::Value>(count <= available, OpName("frombuffer"), "expected at most ", available,
                           " elements of ", item, " bytes in a buffer of ", length,
                           " bytes, got count = ", count);
   char* first = static_cast<char*>(view.buf) + offset;
   if (view.readonly) warn_read_only();
   if (reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(item_size(to_real(dtype))) != 0) {
-    fail<ErrorKind::Value>("frombuffer: expected an offset at which elements of ", item,
+    fail<ErrorKind::Value>(OpName("frombuffer"), "expected an offset at which elements of ", item,
                            " bytes are aligned, got ", offset);
   }
   Storage storage = make_intrusive<StorageImpl>(
@@ -184,14 +185,14 @@ Tensor tensor_from_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int
 }
 
 PyObject* tensor_to_numpy(const Tensor& t, bool force) {
-  check<ErrorKind::Runtime>(force || !autograd::records(t),
-                            "numpy: expected a tensor with requires_grad = False, got one that "
+  check<ErrorKind::Runtime>(force || !autograd::records(t), OpName("numpy"),
+                            "expected a tensor with requires_grad = False, got one that "
                             "requires grad; use tensor.detach().numpy() instead");
-  check<ErrorKind::Type>(t.is_cpu(), "numpy: expected a tensor on the cpu, got one on ", t.device(),
-                         "; use tensor.cpu() first");
+  check<ErrorKind::Type>(t.is_cpu(), OpName("numpy"), "expected a tensor on the cpu, got one on ",
+                         t.device(), "; use tensor.cpu() first");
   const bool conjugated = t.impl()->is_conj();
-  check<ErrorKind::Runtime>(!conjugated && !t.impl()->is_neg(), "numpy: expected a tensor whose ",
-                            conjugated ? "is_conj" : "is_neg",
+  check<ErrorKind::Runtime>(!conjugated && !t.impl()->is_neg(), OpName("numpy"),
+                            "expected a tensor whose ", conjugated ? "is_conj" : "is_neg",
                             "() is False, got one that is computed when it is read; use tensor.",
                             conjugated ? "resolve_conj" : "resolve_neg", "().numpy() instead");
   if (is_stored(t.dtype())) numpy_name(t.dtype());  // raises

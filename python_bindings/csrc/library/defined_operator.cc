@@ -77,8 +77,8 @@ class SeenByProfiler {
 void run_python_kernel(void* context, const Operator& op, Stack& stack) {
   const auto& kernel = *static_cast<PythonKernel*>(context);
   in_python([&] {
-    check<ErrorKind::Runtime>(kernel.function != nullptr, op.info().base_name,
-                              ": expected a kernel that stays registered while it is called");
+    check<ErrorKind::Runtime>(kernel.function != nullptr, OpName(op.info().base_name),
+                              "expected a kernel that stays registered while it is called");
     const SeenByProfiler seen;
     const Object function = Object::borrow(kernel.function);
     kernel.owner->with_objects(
@@ -359,7 +359,7 @@ LibraryOperator::PythonCall LibraryOperator::python_call(const Stack& arguments)
 Stack LibraryOperator::results_of(PyObject* result, const Stack& arguments, const char* who) const {
   const size_t n = schema_.returns.size();
   const auto wrong = [&](const auto& expected, const auto&... got) {
-    fail<ErrorKind::Runtime>(name(), ": expected __torch_dispatch__ of ", who, " to return ",
+    fail<ErrorKind::Runtime>(OpName(name()), "expected __torch_dispatch__ of ", who, " to return ",
                              expected, ", got ", got..., "\n  ", op_.info().schema);
   };
   size_t written = 0;
@@ -431,7 +431,7 @@ Object LibraryOperator::invoke(PyObject* function, Slots slots) const {
 void LibraryOperator::check_result(PyObject* result) const {
   const size_t n = schema_.returns.size();
   const auto wrong = [&](const auto&... parts) {
-    fail<ErrorKind::Runtime>(name(), ": expected the kernel to return ", parts..., "\n  ",
+    fail<ErrorKind::Runtime>(OpName(name()), "expected the kernel to return ", parts..., "\n  ",
                              op_.info().schema);
   };
   if (n == 0) {
@@ -473,8 +473,8 @@ void LibraryOperator::check_apart(PyObject* result, Slots slots) const {
   std::vector<const Tensor*> results;
   each_result(result, [&](const Tensor& t) { results.push_back(&t); });
   const auto apart = [&](const Tensor& a, const Tensor& b, const char* what) {
-    check<ErrorKind::Runtime>(a.storage().get() != b.storage().get(), name(),
-                              ": expected results in memory of their own, got one that shares "
+    check<ErrorKind::Runtime>(a.storage().get() != b.storage().get(), OpName(name()),
+                              "expected results in memory of their own, got one that shares "
                               "its memory with ",
                               what, "\nreturn a clone of it");
   };

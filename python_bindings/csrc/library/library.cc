@@ -22,8 +22,8 @@ KernelOrigin place_of(const std::string& file, int line) {
 
 LibraryOperator& defined(const std::string& name) {
   LibraryOperator& op = LibraryOperator::named(name);
-  check<ErrorKind::Runtime>(op.dynamic() != nullptr, name,
-                            ": expected an operator that was defined at run time, got one of the "
+  check<ErrorKind::Runtime>(op.dynamic() != nullptr, OpName(name),
+                            "expected an operator that was defined at run time, got one of the "
                             "library's own");
   return op;
 }

@@ -43,8 +43,8 @@ class FormulaNode final : public ContextNode {
 
   Grads call_backward(const Grads& grads) override {
     return in_python([&] {
-      check<ErrorKind::Runtime>(backward_.get() != Py_None, op_.name(),
-                                ": expected a derivative to go backward through, got an operator "
+      check<ErrorKind::Runtime>(backward_.get() != Py_None, OpName(op_.name()),
+                                "expected a derivative to go backward through, got an operator "
                                 "without one\nuse register_autograd to give it one");
       std::vector<Object> held;
       std::vector<PyObject*> values = {nullptr, ctx()};
@@ -77,8 +77,8 @@ class FormulaNode final : public ContextNode {
   }
 
   Tensor gradient(PyObject* o, size_t argument) const {
-    check<ErrorKind::Type>(o == Py_None || is_tensor(o), op_.name(),
-                           ": expected backward to return tensors or None, got ", type_text(o),
+    check<ErrorKind::Type>(o == Py_None || is_tensor(o), OpName(op_.name()),
+                           "expected backward to return tensors or None, got ", type_text(o),
                            " for argument '", op_.schema().arguments[argument].name, "'");
     return o == Py_None ? Tensor() : unwrap(o);
   }
@@ -90,7 +90,7 @@ class FormulaNode final : public ContextNode {
     };
     bool fits = n >= given_;
     for (size_t i = arguments_.size(); i < n; ++i) fits &= item(i) == Py_None;
-    check<ErrorKind::Runtime>(fits, op_.name(), ": expected backward to return ", given_,
+    check<ErrorKind::Runtime>(fits, OpName(op_.name()), "expected backward to return ", given_,
                               given_ == 1 ? " gradient" : " gradients",
                               ", one for each argument, got ", n);
     Grads grads;
@@ -102,8 +102,8 @@ class FormulaNode final : public ContextNode {
       }
       const bool list = PyList_Check(o) || PyTuple_Check(o);
       check<ErrorKind::Runtime>(
-          o == Py_None || (list && PySequence_Fast_GET_SIZE(o) == arguments_[i]), op_.name(),
-          ": expected backward to return None or a list of ", arguments_[i],
+          o == Py_None || (list && PySequence_Fast_GET_SIZE(o) == arguments_[i]),
+          OpName(op_.name()), "expected backward to return None or a list of ", arguments_[i],
           " gradients for argument '", op_.schema().arguments[i].name, "', got ", type_text(o));
       for (int k = 0; k < arguments_[i]; ++k)
         grads.push_back(o == Py_None ? Tensor() : gradient(PySequence_Fast_GET_ITEM(o, k), i));

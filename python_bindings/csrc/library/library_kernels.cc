@@ -37,8 +37,8 @@ void call_and_fill(Operator& op, const Object& function, Stack& stack) {
   for (size_t i = 0; i < given.size(); ++i) {
     const Tensor& output = given[i].as<Tensor>();
     const Tensor& result = stack[i].as<Tensor>();
-    check<ErrorKind::Runtime>(result.sizes() == output.sizes(), op.info().base_name,
-                              ": expected the kernel to return a tensor of sizes ", output.sizes(),
+    check<ErrorKind::Runtime>(result.sizes() == output.sizes(), OpName(op.info().base_name),
+                              "expected the kernel to return a tensor of sizes ", output.sizes(),
                               ", got ", result.sizes());
     aten::copy_(output, result);
   }
@@ -50,8 +50,8 @@ void run_generated(const Operator& form, Stack& stack) {
     Operator& op = Dispatcher::instance().at(form.info().entry);
     const DeviceType device = DynamicOperator::device_of(stack).type;
     const Object function = all_functions()[{&op.table(), device}];
-    check<ErrorKind::Runtime>(static_cast<bool>(function), op.info().base_name,
-                              ": expected a kernel that stays registered while it is called");
+    check<ErrorKind::Runtime>(static_cast<bool>(function), OpName(op.info().base_name),
+                              "expected a kernel that stays registered while it is called");
     call_and_fill(op, function, stack);
   });
 }
@@ -70,8 +70,8 @@ void run_fallback(const Operator& form, Stack& stack) {
   in_python([&] {
     Operator& op = Dispatcher::instance().at(form.info().entry);
     const Object function = all_fallbacks()[DynamicOperator::device_of(stack).type].function;
-    check<ErrorKind::Runtime>(static_cast<bool>(function), op.info().base_name,
-                              ": expected a fallback that stays registered while it is called");
+    check<ErrorKind::Runtime>(static_cast<bool>(function), OpName(op.info().base_name),
+                              "expected a fallback that stays registered while it is called");
     const Object find = import_attribute("treadle._ops", "overload_named");
     const Object overload(PyObject_CallFunction(find.get(), "s", op.info().name));
     const Object partial = import_attribute("functools", "partial");
@@ -84,9 +84,9 @@ void run_fallback(const Operator& form, Stack& stack) {
 }  // namespace
 
 void set_fallback(DeviceType device, PyObject* function, KernelOrigin place) {
-  check<ErrorKind::Runtime>(!all_fallbacks().contains(device), "fallback: expected one for the ",
-                            "device ", name_of(device), ", got a second at ", place.file, ":",
-                            place.line);
+  check<ErrorKind::Runtime>(!all_fallbacks().contains(device), OpName("fallback"),
+                            "expected one for the ", "device ", name_of(device),
+                            ", got a second at ", place.file, ":", place.line);
   Dispatcher& dispatcher = Dispatcher::instance();
   const BoxedKernel before = dispatcher.device_fallback(device);
   dispatcher.deregister_device_fallback(device);
@@ -108,7 +108,7 @@ void clear_fallback(DeviceType device) {
 void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, KernelOrigin place) {
   const OperatorInfo& info = op.info();
   const auto refuse_unless = [&](bool fits, const auto&... parts) {
-    check<ErrorKind::Runtime>(fits, info.name, ": expected ", parts...);
+    check<ErrorKind::Runtime>(fits, OpName(info.name), "expected ", parts...);
   };
   refuse_unless(backend_of(device) != nullptr,
                 "a device of a backend, for which Python can give kernels, got ", name_of(device));

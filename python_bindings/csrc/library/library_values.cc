@@ -206,7 +206,7 @@ Value to_value(const char* op, const Type& type, PyObject* o) {
     case Kind::Any:
       break;
   }
-  fail<ErrorKind::NotImplemented>(op, ": expected a type that Python can give, got ",
+  fail<ErrorKind::NotImplemented>(OpName(op), "expected a type that Python can give, got ",
                                   schema::print(type));
 }
 

@@ -76,7 +76,8 @@ class Inference {
     } else if (is_sequence(o)) {
       visit_sequence(o, depth);
     } else {
-      fail<ErrorKind::Type>("tensor: expected numbers, lists of numbers, arrays or tensors, got ",
+      fail<ErrorKind::Type>(OpName("tensor"),
+                            "expected numbers, lists of numbers, arrays or tensors, got ",
                             type_text(o));
     }
   }
@@ -84,8 +85,8 @@ class Inference {
   void visit_sequence(PyObject* o, size_t depth) {
     const Within here{o, within_};
     for (const Within* outer = within_; outer; outer = outer->up)
-      check<ErrorKind::Type>(outer->list != o,
-                             "tensor: expected lists that end, got one that "
+      check<ErrorKind::Type>(outer->list != o, OpName("tensor"),
+                             "expected lists that end, got one that "
                              "contains itself");
     within_ = &here;
     visit_items(o, depth);
@@ -104,20 +105,21 @@ class Inference {
 
   // A list of `size` items at `depth`.
   void level(size_t depth, int64_t size) {
-    check<ErrorKind::Value>(depth < kMaxDims, "tensor: expected at most ", kMaxDims,
+    check<ErrorKind::Value>(depth < kMaxDims, OpName("tensor"), "expected at most ", kMaxDims,
                             " nested lists");
     if (depth == sizes_.size() && !complete_) sizes_.push_back(size);
-    check<ErrorKind::Value>(depth < sizes_.size(), "tensor: expected a number at dimension ", depth,
-                            ", got a list of length ", size);
-    check<ErrorKind::Value>(sizes_[depth] == size, "tensor: expected a list of length ",
+    check<ErrorKind::Value>(depth < sizes_.size(), OpName("tensor"),
+                            "expected a number at dimension ", depth, ", got a list of length ",
+                            size);
+    check<ErrorKind::Value>(sizes_[depth] == size, OpName("tensor"), "expected a list of length ",
                             sizes_[depth], " at dimension ", depth, ", got length ", size);
   }
   // A number, or the end of an empty list, below `depth` lists. The first one says how deep the
   // data is.
   void leaf(size_t depth) {
     complete_ = true;
-    check<ErrorKind::Value>(depth == sizes_.size(), "tensor: expected a list at dimension ", depth,
-                            ", got a number");
+    check<ErrorKind::Value>(depth == sizes_.size(), OpName("tensor"),
+                            "expected a list at dimension ", depth, ", got a number");
   }
   void combine(ScalarType dtype) { dtype_ = dtype_ ? promote_types(*dtype_, dtype) : dtype; }
 
@@ -178,12 +180,13 @@ class Writer {
       *next_++ = number_as<T>(o);
       return;
     }
-    check<ErrorKind::Runtime>(is_sequence(o),
-                              "tensor: expected the data to stay as it is while it is read");
+    check<ErrorKind::Runtime>(is_sequence(o), OpName("tensor"),
+                              "expected the data to stay as it is while it is read");
     Object items(PySequence_Fast(o, "expected a sequence"));
     for (int64_t i = 0; i < sizes[depth]; ++i) {
       check<ErrorKind::Runtime>(PySequence_Fast_GET_SIZE(items.get()) == sizes[depth],
-                                "tensor: expected the data to stay as it is while it is read");
+                                OpName("tensor"),
+                                "expected the data to stay as it is while it is read");
       Object item = Object::borrow(PySequence_Fast_GET_ITEM(items.get(), i));
       write(item.get(), depth + 1);
     }
@@ -192,8 +195,8 @@ class Writer {
  private:
   void write_array(const Tensor& source, size_t depth) {
     const IntList rest = out_.sizes().slice(depth);
-    check<ErrorKind::Runtime>(source.sizes() == rest,
-                              "tensor: expected the data to stay as it is while it is read");
+    check<ErrorKind::Runtime>(source.sizes() == rest, OpName("tensor"),
+                              "expected the data to stay as it is while it is read");
     const NoGrad no_grad;
     const Tensor part =
         alias_with_geometry(out_, rest, contiguous_strides(rest), next_ - out_.data_as<T>());
@@ -243,9 +246,9 @@ Tensor over_storage(PyObject* data, std::optional<ScalarType> dtype) {
   if (!storage) return {};
   const auto own = as_dtype(attribute(data, "dtype").get());
   if (!own) return {};
-  check<ErrorKind::Runtime>(dtype.value_or(*own) == *own, "tensor: expected a storage of dtype ",
-                            name_of(dtype.value_or(*own)), ", or one of bytes, got one of dtype ",
-                            name_of(*own));
+  check<ErrorKind::Runtime>(dtype.value_or(*own) == *own, OpName("tensor"),
+                            "expected a storage of dtype ", name_of(dtype.value_or(*own)),
+                            ", or one of bytes, got one of dtype ", name_of(*own));
   return tensor_over(*storage, *own);
 }
 

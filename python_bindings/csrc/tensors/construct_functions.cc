@@ -104,8 +104,8 @@ PyObject* asarray(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObj
     if (lends_memory(object)) {
       const Tensor lent = over_lent_memory(object, dtype);
       const Tensor taken = convert_to(lent, dtype, device, copy.value_or(false));
-      check<ErrorKind::Value>(copy.value_or(true) || taken.is_same(lent),
-                              "asarray: expected data that needs no copy, as copy=False asks");
+      check<ErrorKind::Value>(copy.value_or(true) || taken.is_same(lent), OpName("asarray"),
+                              "expected data that needs no copy, as copy=False asks");
       return wrap(call.boolean(4) ? with_requires_grad(taken, true) : taken);
     }
     const bool shareable = is_tensor(object) || is_numpy_array(object);
@@ -117,8 +117,8 @@ PyObject* asarray(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObj
           shareable &&
           result.dtype() ==
               (is_tensor(object) ? unwrap(object) : tensor_from_numpy(object, false)).dtype();
-      check<ErrorKind::Value>(shared,
-                              "asarray: expected data that needs no copy, as copy=False asks");
+      check<ErrorKind::Value>(shared, OpName("asarray"),
+                              "expected data that needs no copy, as copy=False asks");
     }
     return wrap(call.boolean(4) ? with_requires_grad(result, true) : result);
   });
@@ -126,8 +126,8 @@ PyObject* asarray(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObj
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
-    check<ErrorKind::Type>(is_numpy_array(array), "from_numpy: expected a NumPy array, got ",
-                           type_text(array));
+    check<ErrorKind::Type>(is_numpy_array(array), OpName("from_numpy"),
+                           "expected a NumPy array, got ", type_text(array));
     return wrap(tensor_from_numpy(array, true));
   });
 }
@@ -171,7 +171,7 @@ PyTypeObject* subclass_of_tensor(const char* op, PyObject* cls) {
   const bool fits =
       PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type);
   check<ErrorKind::Type>(
-      fits, op, ": expected cls to be a subclass of Tensor, got ",
+      fits, OpName(op), "expected cls to be a subclass of Tensor, got ",
       PyType_Check(cls) ? reinterpret_cast<PyTypeObject*>(cls)->tp_name : type_text(cls));
   return reinterpret_cast<PyTypeObject*>(cls);
 }
@@ -180,8 +180,8 @@ PyTypeObject* subclass_of_tensor(const char* op, PyObject* cls) {
 PyObject* as_object_of(const char* op, PyTypeObject* type, const Tensor& t) {
   if (!t.impl()->python().object()) return wrap_as(type, t);
   Object object(wrap(t));
-  check<ErrorKind::Runtime>(PyType_IsSubtype(Py_TYPE(object.get()), type), op,
-                            ": expected data that can be a ", type->tp_name,
+  check<ErrorKind::Runtime>(PyType_IsSubtype(Py_TYPE(object.get()), type), OpName(op),
+                            "expected data that can be a ", type->tp_name,
                             ", got one whose class answers for it with a ",
                             Py_TYPE(object.get())->tp_name);
   return object.release();
@@ -223,22 +223,22 @@ void refuse_of_wrapper(const char* op, const Call<15>& call) {
   const bool strided =
       !call.has(6) || (Py_IS_TYPE(layout, layout_type) && call.layout(6) == Layout::Strided);
   check<ErrorKind::NotImplemented>(
-      strided, op,
-      ": expected layout = strided, as sparse tensors are no tensors of one memory, got ",
+      strided, OpName(op),
+      "expected layout = strided, as sparse tensors are no tensors of one memory, got ",
       strided ? "" : utf8(Object(PyObject_Str(layout)).get()));
-  check<ErrorKind::Runtime>(!call.boolean(8), op,
-                            ": expected pin_memory = False, as there is no memory, got True");
+  check<ErrorKind::Runtime>(!call.boolean(8), OpName(op),
+                            "expected pin_memory = False, as there is no memory, got True");
   check<ErrorKind::NotImplemented>(
-      !call.has(10), op,
-      ": expected dispatch_sizes_strides_policy = None, as sizes and strides are those that are "
+      !call.has(10), OpName(op),
+      "expected dispatch_sizes_strides_policy = None, as sizes and strides are those that are "
       "given here, got ",
       call.has(10) ? utf8(call.object(10)) : "");
   check<ErrorKind::NotImplemented>(
-      !call.boolean(11) && !call.boolean(12), op, ": expected ",
+      !call.boolean(11) && !call.boolean(12), OpName(op), "expected ",
       call.boolean(11) ? "dispatch_device" : "dispatch_layout",
       " = False, as device and layout are those that are given here, got True");
-  check<ErrorKind::NotImplemented>(!call.has(13), op,
-                                   ": expected _extra_dispatch_keys = None, as layers of a tensor "
+  check<ErrorKind::NotImplemented>(!call.has(13), OpName(op),
+                                   "expected _extra_dispatch_keys = None, as layers of a tensor "
                                    "follow from what it is, got ",
                                    call.has(13) ? type_text(call.object(13)) : "");
 }
@@ -251,13 +251,13 @@ DimVector strides_of_wrapper(const char* op, const Call<15>& call, const DimVect
                : shape::strides_in_format(op, sizes, format);
   }
   const DimVector strides = call.ints(2);
-  check<ErrorKind::Value>(!call.has(4), op, ": expected strides or memory_format, got both");
-  check<ErrorKind::Runtime>(strides.size() == sizes.size(), op,
-                            ": expected as many strides as sizes, got size = ", IntList(sizes),
+  check<ErrorKind::Value>(!call.has(4), OpName(op), "expected strides or memory_format, got both");
+  check<ErrorKind::Runtime>(strides.size() == sizes.size(), OpName(op),
+                            "expected as many strides as sizes, got size = ", IntList(sizes),
                             " and strides = ", IntList(strides));
   for (const int64_t stride : strides) {
-    check<ErrorKind::Runtime>(stride >= 0, op,
-                              ": expected strides >= 0, got strides = ", IntList(strides));
+    check<ErrorKind::Runtime>(stride >= 0, OpName(op),
+                              "expected strides >= 0, got strides = ", IntList(strides));
   }
   return strides;
 }
@@ -275,8 +275,8 @@ int64_t bytes_reached(const char* op, IntList sizes, IntList strides, int64_t of
   }
   fits = fits && !__builtin_add_overflow(last, int64_t{1}, &last) &&
          !__builtin_mul_overflow(last, item, &bytes);
-  check<ErrorKind::Runtime>(fits, op,
-                            ": expected a geometry whose bytes can be counted in 63 bits, got "
+  check<ErrorKind::Runtime>(fits, OpName(op),
+                            "expected a geometry whose bytes can be counted in 63 bits, got "
                             "size = ",
                             sizes, ", strides = ", strides, ", storage_offset = ", offset);
   return bytes;
@@ -291,8 +291,8 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* const* arguments, Py_ssize_
         if (call.overridden()) return call.result();
         PyTypeObject* type = subclass_of_tensor(op, call.object(0));
         check<ErrorKind::Type>(
-            class_dispatches(type), op,
-            ": expected a class with __torch_dispatch__, which answers for its tensors, got ",
+            class_dispatches(type), OpName(op),
+            "expected a class with __torch_dispatch__, which answers for its tensors, got ",
             type->tp_name);
         refuse_of_wrapper(op, call);
         const DimVector sizes = call.ints(1);
@@ -302,10 +302,12 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* const* arguments, Py_ssize_
         checked_numel(sizes, item);
         const DimVector strides = strides_of_wrapper(op, call, sizes);
         const int64_t offset = call.maybe_integer(3).value_or(0);
-        check<ErrorKind::Runtime>(offset >= 0, op, ": expected storage_offset >= 0, got ", offset);
+        check<ErrorKind::Runtime>(offset >= 0, OpName(op), "expected storage_offset >= 0, got ",
+                                  offset);
         const int64_t bytes =
             call.maybe_integer(14).value_or(bytes_reached(op, sizes, strides, offset, item));
-        check<ErrorKind::Runtime>(bytes >= 0, op, ": expected storage_size >= 0, got ", bytes);
+        check<ErrorKind::Runtime>(bytes >= 0, OpName(op), "expected storage_size >= 0, got ",
+                                  bytes);
         Storage storage = device.is_meta()
                               ? make_intrusive<StorageImpl>(static_cast<size_t>(bytes), device)
                               : StorageImpl::without_memory(static_cast<size_t>(bytes), device);
@@ -380,8 +382,8 @@ PyObject* new_tensor_object(PyTypeObject* type, PyObject* args, PyObject* kwargs
     if (kwargs && PyDict_GET_SIZE(kwargs) && type == tensor_type) {
       PyObject* given = PyDict_GetItemString(kwargs, "device");
       check<ErrorKind::Type>(
-          given && PyDict_GET_SIZE(kwargs) == 1 && is_device(given),
-          "Tensor: expected no keyword arguments but device; use treadle.tensor(data, dtype=...)");
+          given && PyDict_GET_SIZE(kwargs) == 1 && is_device(given), OpName("Tensor"),
+          "expected no keyword arguments but device; use treadle.tensor(data, dtype=...)");
       device = to_device(given);
     }
     // A tensor is not converted. Data of other types may be.

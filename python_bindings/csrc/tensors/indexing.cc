@@ -108,10 +108,10 @@ class Selector {
       used += dims_used(items[i], tensors.empty() ? none : tensors[i]);
       ellipses += items[i] == Py_Ellipsis;
     }
-    check<ErrorKind::Index>(used <= rank_, "index: expected at most ", rank_,
+    check<ErrorKind::Index>(used <= rank_, OpName("index"), "expected at most ", rank_,
                             " indices for a tensor of shape ", geometry_.sizes(), ", got ", used);
-    check<ErrorKind::Index>(ellipses <= 1, "index: expected at most one ellipsis (...), got ",
-                            ellipses);
+    check<ErrorKind::Index>(ellipses <= 1, OpName("index"),
+                            "expected at most one ellipsis (...), got ", ellipses);
     for (size_t i = 0; i < items.size(); ++i)
       step(items[i], tensors.empty() ? none : tensors[i], rank_ - used);
     return finish();
@@ -158,7 +158,8 @@ class Selector {
       select(to_int("index", item));
     } else {
       fail<ErrorKind::Index>(
-          "index: expected an int, a slice, None, ..., a tensor or a list of ints or bools, got ",
+          OpName("index"),
+          "expected an int, a slice, None, ..., a tensor or a list of ints or bools, got ",
           type_text(item));
     }
   }
@@ -167,8 +168,8 @@ class Selector {
 
   void select(int64_t index) {
     const int64_t size = geometry_.sizes()[dim()];
-    check<ErrorKind::Index>(index >= -size && index < size, "index: expected index in [", -size,
-                            ", ", size, ") for dimension ", dim_, ", got index = ", index);
+    check<ErrorKind::Index>(index >= -size && index < size, OpName("index"), "expected index in [",
+                            -size, ", ", size, ") for dimension ", dim_, ", got index = ", index);
     geometry_.select(dim(), index < 0 ? index + size : index);
     changed_ = true;
     if (!at_once_) selection_.view = aten::select(selection_.view, dim_, index);
@@ -177,7 +178,7 @@ class Selector {
   void slice(PyObject* item) {
     Py_ssize_t start, stop, step;
     if (has_bad_bound(item)) [[unlikely]]
-      fail<ErrorKind::Type>("index: expected a slice of ints, got ", slice_text(item));
+      fail<ErrorKind::Type>(OpName("index"), "expected a slice of ints, got ", slice_text(item));
     checked(PySlice_Unpack(item, &start, &stop, &step));  // refuses a step of 0
     const int64_t size = geometry_.sizes()[dim()];
     if (start != 0 || stop < size || step != 1) {
@@ -213,8 +214,8 @@ class Selector {
 
   void look_up_tensor(const Tensor& index) {
     const ScalarType dtype = index.dtype();
-    check<ErrorKind::Index>(is_integral(dtype, true),
-                            "index: expected a tensor of ints or bools, got one of dtype ", dtype);
+    check<ErrorKind::Index>(is_integral(dtype, true), OpName("index"),
+                            "expected a tensor of ints or bools, got one of dtype ", dtype);
     if (dtype == ScalarType::UInt8) detail::warn_of_bytes("index");
     if (index.dim() > 0) {
       if (is_mask(index) && index.numel() == 0 && names_nothing(index))
@@ -246,8 +247,8 @@ class Selector {
   void look_up_mask(const Tensor& mask) {
     const IntList covered =
         IntList(geometry_.sizes()).slice(dim(), static_cast<size_t>(mask.dim()));
-    check<ErrorKind::Index>(mask.sizes() == covered, "index: expected a mask of shape ", covered,
-                            " at dimension ", dim_, ", got shape ", mask.sizes());
+    check<ErrorKind::Index>(mask.sizes() == covered, OpName("index"), "expected a mask of shape ",
+                            covered, " at dimension ", dim_, ", got shape ", mask.sizes());
     const Tensor positions = run([&] { return aten::nonzero(mask); }, mask);
     for (int64_t d = 0; d < mask.dim(); ++d) look_up(aten::select(positions, 1, d));
   }
@@ -325,8 +326,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
       Object done(call_override_of_method(self, "__setitem__", index, value));
       return 0;
     }
-    check<ErrorKind::Type>(value != nullptr,
-                           "del: expected no deletion, a tensor keeps its elements");
+    check<ErrorKind::Type>(value != nullptr, OpName("del"),
+                           "expected no deletion, a tensor keeps its elements");
     const Tensor& tensor = unwrap(self);
     const bool recorded = is_tensor(value) && autograd::records(unwrap(value));
     const Selection selection = select_index(tensor, index, recorded ? Use::Kept : Use::Written);
@@ -335,8 +336,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
       run([&] { return aten::fill_(selection.view, number); }, selection.view);
       return 0;
     }
-    check<ErrorKind::Type>(!PyUnicode_Check(value) && value != Py_None,
-                           "setitem: expected a tensor, a number or a list of numbers, got ",
+    check<ErrorKind::Type>(!PyUnicode_Check(value) && value != Py_None, OpName("setitem"),
+                           "expected a tensor, a number or a list of numbers, got ",
                            type_text(value));
     const Tensor given =
         is_tensor(value) ? unwrap(value) : tensor_from_data(value, tensor.dtype(), tensor.device());
@@ -371,8 +372,8 @@ PyObject* iterate(PyObject* self) {
 
 int contains(PyObject* self, PyObject* item) {
   return guarded([&]() -> int {
-    check<ErrorKind::Runtime>(is_tensor(item) || is_number(item),
-                              "in: expected a tensor or a number, got ", type_text(item));
+    check<ErrorKind::Runtime>(is_tensor(item) || is_number(item), OpName("in"),
+                              "expected a tensor or a number, got ", type_text(item));
     Object equal(PyObject_RichCompare(self, item, Py_EQ));
     Object any(call_operator("any", equal.get()));
     return checked(PyObject_IsTrue(any.get()));

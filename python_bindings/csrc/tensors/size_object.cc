@@ -23,7 +23,7 @@ PyObject* size_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     PyObject* values = nullptr;
     if (kwargs && PyDict_GET_SIZE(kwargs))
-      fail<ErrorKind::Type>("Size: expected no keyword arguments");
+      fail<ErrorKind::Type>(OpName("Size"), "expected no keyword arguments");
     if (!PyArg_ParseTuple(args, "|O:Size", &values)) throw PythonError{};
     if (!values) return wrap_size({});
     Object sequence(PySequence_Tuple(values));

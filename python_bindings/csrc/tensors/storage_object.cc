@@ -79,8 +79,8 @@ int clear(PyObject* self) {
 }
 
 void require_memory(const Storage& storage) {
-  check<ErrorKind::Runtime>(storage->has_memory(),
-                            "storage: expected a storage with memory, got that of a tensor that "
+  check<ErrorKind::Runtime>(storage->has_memory(), OpName("storage"),
+                            "expected a storage with memory, got that of a tensor that "
                             "stands for others and has none");
 }
 
@@ -126,7 +126,7 @@ PyObject* resize(PyObject* self, PyObject* size) {
   return guarded(
       [&] {
         const int64_t bytes = to_int("resize_", size);
-        check<ErrorKind::Value>(bytes >= 0, "resize_: expected a size >= 0, got ", bytes);
+        check<ErrorKind::Value>(bytes >= 0, OpName("resize_"), "expected a size >= 0, got ", bytes);
         const Quiescence quiet("resize_");
         storage_of(self)->resize(static_cast<size_t>(bytes));
         return new_ref(self);
@@ -138,7 +138,7 @@ PyObject* resize(PyObject* self, PyObject* size) {
 
 size_t to_size(const char* name, PyObject* number) {
   const int64_t bytes = to_int(name, number);
-  check<ErrorKind::Value>(bytes >= 0, name, ": expected a size >= 0, got ", bytes);
+  check<ErrorKind::Value>(bytes >= 0, OpName(name), "expected a size >= 0, got ", bytes);
   return static_cast<size_t>(bytes);
 }
 
@@ -184,12 +184,11 @@ Storage storage_from(PyObject* content, Device device) {
   if (!content) return make_intrusive<StorageImpl>(0, device);
   if (PyIndex_Check(content))
     return make_intrusive<StorageImpl>(to_size("UntypedStorage", content), device);
-  check<ErrorKind::Type>(PySequence_Check(content),
-                         "UntypedStorage: expected a number of bytes or a sequence of them, got ",
+  check<ErrorKind::Type>(PySequence_Check(content), OpName("UntypedStorage"),
+                         "expected a number of bytes or a sequence of them, got ",
                          Py_TYPE(content)->tp_name);
-  check<ErrorKind::Runtime>(device.is_cpu() || device.is_meta(),
-                            "UntypedStorage: expected the cpu for bytes that are given, got ",
-                            to_string(device));
+  check<ErrorKind::Runtime>(device.is_cpu() || device.is_meta(), OpName("UntypedStorage"),
+                            "expected the cpu for bytes that are given, got ", to_string(device));
   const Object bytes(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyByteArray_Type),
                                                   content, nullptr));
   const auto size = static_cast<size_t>(PyByteArray_GET_SIZE(bytes.get()));
@@ -206,16 +205,16 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
                                      &content, &device))
       throw PythonError{};
     const bool named = device && device != Py_None;
-    check<ErrorKind::Type>(!named || is_device(device),
-                           "UntypedStorage: expected device to be a device or its name, got ",
+    check<ErrorKind::Type>(!named || is_device(device), OpName("UntypedStorage"),
+                           "expected device to be a device or its name, got ",
                            device ? Py_TYPE(device)->tp_name : "");
     return make_known(type, storage_from(content, named ? to_device(device) : kCPU));
   });
 }
 PyObject* same_bytes(PyObject* type, PyObject* other) {
   return guarded([&] {
-    check<ErrorKind::Type>(PyObject_TypeCheck(other, storage_type),
-                           "_over: expected an UntypedStorage, got ", Py_TYPE(other)->tp_name);
+    check<ErrorKind::Type>(PyObject_TypeCheck(other, storage_type), OpName("_over"),
+                           "expected an UntypedStorage, got ", Py_TYPE(other)->tp_name);
     return make(reinterpret_cast<PyTypeObject*>(type), storage_of(other));
   });
 }
@@ -224,7 +223,7 @@ PyObject* address(PyObject* self, void*) { return PyLong_FromVoidPtr(storage_of(
 PyObject* as_tensor(PyObject* self, PyObject* dtype) {
   return guarded([&] {
     const auto type = as_dtype(dtype);
-    check<ErrorKind::Type>(type.has_value(), "_as_tensor: expected a dtype, got ",
+    check<ErrorKind::Type>(type.has_value(), OpName("_as_tensor"), "expected a dtype, got ",
                            Py_TYPE(dtype)->tp_name);
     return wrap(tensor_over(storage_of(self), *type));
   });

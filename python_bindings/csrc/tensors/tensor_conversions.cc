@@ -197,7 +197,8 @@ PyObject* type(PyObject* self, PyObject* args) {
       return wrap(convert_to(t, as_dtype(PyTuple_GET_ITEM(named.get(), 0)),
                              to_device(PyTuple_GET_ITEM(named.get(), 1))));
     }
-    check<ErrorKind::Type>(dtype.has_value(), "type: expected a dtype, got ", type_text(wanted));
+    check<ErrorKind::Type>(dtype.has_value(), OpName("type"), "expected a dtype, got ",
+                           type_text(wanted));
     return wrap(convert_to(t, *dtype, std::nullopt));
   });
 }
@@ -222,8 +223,8 @@ Object nested_list(const T* data, IntList sizes, IntList strides) {
 PyObject* tolist(PyObject* self, PyObject*) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
-    check<ErrorKind::NotImplemented>(
-        !t.is_meta(), "tolist: expected a tensor with data, got one on the meta device");
+    check<ErrorKind::NotImplemented>(!t.is_meta(), OpName("tolist"),
+                                     "expected a tensor with data, got one on the meta device");
     const Tensor values = readable(convert_to(t, std::nullopt, kCPU));
     named("tolist", [&] { values.impl()->storage_data(); });  // raises if it is too small
     Object list;
@@ -275,7 +276,7 @@ PyObject* array(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
       Object result(PyObject_Call(astype.get(), args.get(), keywords.get()));
       const bool copied = result.get() != shared.get();
       check<ErrorKind::Value>(
-          !asked || copy || !copied, "__array__: expected dtype ", call.tensor(0).dtype(),
+          !asked || copy || !copied, OpName("__array__"), "expected dtype ", call.tensor(0).dtype(),
           " with copy=False, as another needs a copy, got ",
           utf8(Object(PyObject_Str(attribute(result.get(), "dtype").get())).get()));
       return result.release();
@@ -299,11 +300,12 @@ PyObject* dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
   return guarded([&] {
     Call<5> call(dlpack_function, self, arguments, count, names);
     if (call.overridden()) return call.result();
-    check<ErrorKind::Value>(!call.has(1), "__dlpack__: expected stream = None on the cpu, got ",
+    check<ErrorKind::Value>(!call.has(1), OpName("__dlpack__"),
+                            "expected stream = None on the cpu, got ",
                             call.has(1) ? type_text(call.object(1)) : "");
     if (call.has(3)) {
       check<ErrorKind::Type>(PyTuple_Check(call.object(3)) && PyTuple_GET_SIZE(call.object(3)) == 2,
-                             "__dlpack__: expected dl_device to be a pair of ints, got ",
+                             OpName("__dlpack__"), "expected dl_device to be a pair of ints, got ",
                              type_text(call.object(3)));
       const int64_t type = to_int("__dlpack__", PyTuple_GET_ITEM(call.object(3), 0));
       if (type != 1) refuse_export(str("expected dl_device (1, 0), the cpu, got type ", type));
@@ -311,7 +313,8 @@ PyObject* dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
     bool versioned = false;
     if (call.has(2)) {
       check<ErrorKind::Type>(PyTuple_Check(call.object(2)) && PyTuple_GET_SIZE(call.object(2)) == 2,
-                             "__dlpack__: expected max_version to be a pair of ints, got ",
+                             OpName("__dlpack__"),
+                             "expected max_version to be a pair of ints, got ",
                              type_text(call.object(2)));
       versioned = to_int("__dlpack__", PyTuple_GET_ITEM(call.object(2), 0)) >= 1;
     }
@@ -325,8 +328,8 @@ PyObject* dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
 PyObject* dlpack_device(PyObject* self, PyObject*) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
-    check<ErrorKind::NotImplemented>(
-        t.is_cpu(), "__dlpack_device__: expected a tensor on the cpu, got one on ", t.device());
+    check<ErrorKind::NotImplemented>(t.is_cpu(), OpName("__dlpack_device__"),
+                                     "expected a tensor on the cpu, got one on ", t.device());
     return Object(Py_BuildValue("(ii)", 1, 0)).release();
   });
 }

@@ -21,15 +21,16 @@ constexpr const char* kName = "_group_tensors_by_device_and_dtype";
 // {(device, dtype): ([part of each list], [place])}, in the order in which the first list has the
 // kinds. Other lists are empty or as long as the first, and may hold None.
 py::dict groups_of(const py::sequence& lists, bool with_indices) {
-  check<ErrorKind::Runtime>(lists.size() > 0, kName, ": expected at least one list, got none");
+  check<ErrorKind::Runtime>(lists.size() > 0, OpName(kName),
+                            "expected at least one list, got none");
   const py::sequence first = lists[0];
   const size_t count = first.size();
   std::vector<std::pair<Device, ScalarType>> kinds;
   std::vector<py::list> parts, places;
   for (size_t place = 0; place < count; ++place) {
     const py::object item = first[place];
-    check<ErrorKind::Type>(is_tensor(item.ptr()), kName,
-                           ": expected tensors in the first list, got ", type_text(item.ptr()),
+    check<ErrorKind::Type>(is_tensor(item.ptr()), OpName(kName),
+                           "expected tensors in the first list, got ", type_text(item.ptr()),
                            " at position ", place);
     const Tensor& tensor = unwrap(item.ptr());
     const std::pair<Device, ScalarType> kind(tensor.device(), tensor.dtype());
@@ -43,7 +44,7 @@ py::dict groups_of(const py::sequence& lists, bool with_indices) {
     for (size_t i = 0; i < lists.size(); ++i) {
       const py::sequence list = lists[i];
       if (list.size() == 0) continue;
-      check<ErrorKind::Runtime>(list.size() == count, kName, ": expected lists of ", count,
+      check<ErrorKind::Runtime>(list.size() == count, OpName(kName), "expected lists of ", count,
                                 " tensors, as the first one, got ", list.size(), " in list ", i);
       py::list(parts[group][i]).append(list[place]);
     }

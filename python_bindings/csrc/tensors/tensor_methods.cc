@@ -99,14 +99,14 @@ const auto untyped_storage = [](const Tensor& t) { return wrap(t.storage()); };
 
 PyObject* is_same_size(PyObject* self, PyObject* other) {
   return guarded([&] {
-    check<ErrorKind::Type>(is_tensor(other), "is_same_size: expected a tensor, got ",
+    check<ErrorKind::Type>(is_tensor(other), OpName("is_same_size"), "expected a tensor, got ",
                            type_text(other));
     return to_bool(unwrap(self).sizes() == unwrap(other).sizes());
   });
 }
 PyObject* is_set_to(PyObject* self, PyObject* other) {
   return guarded([&] {
-    check<ErrorKind::Type>(is_tensor(other), "is_set_to: expected a tensor, got ",
+    check<ErrorKind::Type>(is_tensor(other), OpName("is_set_to"), "expected a tensor, got ",
                            type_text(other));
     const Tensor &a = unwrap(self), &b = unwrap(other);
     return to_bool(a.storage() == b.storage() && a.storage_offset() == b.storage_offset() &&
@@ -141,7 +141,7 @@ PyObject* deepcopy(PyObject* self, PyObject* memo) {
 // A tensor of one number formats as the number does.
 PyObject* format(PyObject* self, PyObject* spec) {
   return guarded([&]() -> PyObject* {
-    check<ErrorKind::Type>(PyUnicode_Check(spec), "__format__: expected a str, got ",
+    check<ErrorKind::Type>(PyUnicode_Check(spec), OpName("__format__"), "expected a str, got ",
                            Py_TYPE(spec)->tp_name);
     const Tensor& t = unwrap(self);
     if (t.dim() == 0 && !t.is_meta()) {

@@ -139,8 +139,8 @@ int truth(PyObject* self) {
   return guarded([&]() -> int {
     const Tensor& t = unwrap(self);
     check<ErrorKind::Runtime>(
-        t.numel() == 1,
-        "bool: expected a tensor with one element, whose truth is not ambiguous, got ", t);
+        t.numel() == 1, OpName("bool"),
+        "expected a tensor with one element, whose truth is not ambiguous, got ", t);
     return element("bool", t).to<bool>();
   });
 }
@@ -150,13 +150,15 @@ PyObject* python_int(const Scalar& value) {
   return value.kind() == Scalar::Kind::Bool ? wrap(value.to<int64_t>()) : wrap(value);
 }
 void require_one_element(const char* op, const Tensor& t) {
-  check<ErrorKind::Value>(t.numel() == 1, op, ": expected a tensor with one element, got ", t);
+  check<ErrorKind::Value>(t.numel() == 1, OpName(op), "expected a tensor with one element, got ",
+                          t);
 }
 PyObject* to_python_int(PyObject* self) {
   return guarded([&] {
     require_one_element("int", unwrap(self));
     const Scalar value = element("int", unwrap(self));
-    check<ErrorKind::Type>(!value.is_complex(), "int: expected a real tensor, got a complex one");
+    check<ErrorKind::Type>(!value.is_complex(), OpName("int"),
+                           "expected a real tensor, got a complex one");
     if (value.is_floating()) return Object(PyLong_FromDouble(value.to<double>())).release();
     return python_int(value);
   });
@@ -170,8 +172,8 @@ PyObject* to_python_float(PyObject* self) {
 PyObject* to_index(PyObject* self) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
-    check<ErrorKind::Type>(is_integral(t.dtype(), true) && t.numel() == 1,
-                           "index: expected an integer tensor of one element, got ", t);
+    check<ErrorKind::Type>(is_integral(t.dtype(), true) && t.numel() == 1, OpName("index"),
+                           "expected an integer tensor of one element, got ", t);
     return python_int(element("index", t));
   });
 }

@@ -44,8 +44,8 @@ const auto transposed = [](const Tensor& t) {
   return wrap(aten::permute(t, dims));
 };
 const auto matrix_transposed = [](const Tensor& t) {
-  check<ErrorKind::Runtime>(t.dim() >= 2, "mT: expected a tensor with at least 2 dimensions, got ",
-                            t);
+  check<ErrorKind::Runtime>(t.dim() >= 2, OpName("mT"),
+                            "expected a tensor with at least 2 dimensions, got ", t);
   return wrap(aten::transpose(t, -2, -1));
 };
 
@@ -55,8 +55,8 @@ PyObject* named_operator(PyObject* self, void* name) {
     const Tensor& t = unwrap(self);
     const Binding& binding = find_binding(static_cast<const char*>(name));
     if (binding.function) return binding.function(nullptr, &self, 1, nullptr);
-    check<ErrorKind::NotImplemented>(!t.is_complex(), static_cast<const char*>(name),
-                                     ": not available for ", t);
+    check<ErrorKind::NotImplemented>(!t.is_complex(), OpName(static_cast<const char*>(name)),
+                                     "not available for ", t);
     return new_ref(self);
   });
 }
@@ -74,11 +74,11 @@ void write_part(const Tensor& self, bool real, const Tensor& source) {
 int set_part(PyObject* self, PyObject* value, void* name) {
   return guarded([&]() -> int {
     const char* const part = static_cast<const char*>(name);
-    check<ErrorKind::Type>(value != nullptr, part, ": expected a value, the attribute stays");
+    check<ErrorKind::Type>(value != nullptr, OpName(part), "expected a value, the attribute stays");
     const Tensor& t = unwrap(self);
     const Tensor source = operand_tensor(part, value);
     const bool real = std::string_view(part) == "real";
-    check<ErrorKind::NotImplemented>(real || t.is_complex(), part, ": not available for ", t);
+    check<ErrorKind::NotImplemented>(real || t.is_complex(), OpName(part), "not available for ", t);
     run(
         [&] {
           if (t.is_complex())
@@ -93,7 +93,8 @@ int set_part(PyObject* self, PyObject* value, void* name) {
 PyObject* adjoint(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = unwrap(self);
-    check<ErrorKind::Runtime>(t.dim() == 2 || t.dim() == 0, "H: expected a matrix, got ", t);
+    check<ErrorKind::Runtime>(t.dim() == 2 || t.dim() == 0, OpName("H"), "expected a matrix, got ",
+                              t);
     Object flipped(wrap(t.dim() == 0 ? t : aten::transpose(t, 0, 1)));
     return t.is_complex() ? call_operator("conj", flipped.get()) : flipped.release();
   });

@@ -39,7 +39,7 @@ struct Place {
 };
 
 [[noreturn]] inline void wrong_type(const Place& place, const char* expected, PyObject* got) {
-  fail<ErrorKind::Type>(place.function, ": expected argument ", place.argument + 1, " to be ",
+  fail<ErrorKind::Type>(OpName(place.function), "expected argument ", place.argument + 1, " to be ",
                         expected, ", got ", python::type_text(got));
 }
 
@@ -68,7 +68,7 @@ struct FromPython<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T
   static T from(const Place& place, PyObject* o) {
     if (!python::is_int(o)) wrong_type(place, "an int", o);
     const int64_t value = python::to_int(place.function, o);
-    check<ErrorKind::Value>(std::in_range<T>(value), place.function, ": expected argument ",
+    check<ErrorKind::Value>(std::in_range<T>(value), OpName(place.function), "expected argument ",
                             place.argument + 1, " to fit its C++ type, got ", value);
     return static_cast<T>(value);
   }
@@ -180,7 +180,7 @@ struct Callable {
   static PyObject* run(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
     return python::guarded([&] {
       const auto* f = static_cast<const Callable*>(PyCapsule_GetPointer(self, nullptr));
-      check<ErrorKind::Type>(count == f->count, f->name, ": expected ", f->count,
+      check<ErrorKind::Type>(count == f->count, OpName(f->name), "expected ", f->count,
                              f->count == 1 ? " argument" : " arguments", ", got ", count);
       return f->call(arguments);
     });

@@ -94,8 +94,8 @@ namespace small_ops {
 namespace shape {
 TensorSpec halves(const char* op, const Tensor& self, int64_t dim) {
   const int64_t d = wrap_dim(op, dim, self.dim());
-  check<ErrorKind::Runtime>(self.size(d) % 2 == 0, op, ": expected an even size in dimension ", dim,
-                            ", got ", self.size(d));
+  check<ErrorKind::Runtime>(self.size(d) % 2 == 0, OpName(op),
+                            "expected an even size in dimension ", dim, ", got ", self.size(d));
   return {self.sizes(), self.dtype()};
 }
 }  // namespace shape

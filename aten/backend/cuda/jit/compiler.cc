@@ -42,8 +42,8 @@ const Nvrtc& nvrtc() {
 }
 
 void succeed(nvrtcResult code, const char* doing) {
-  check<ErrorKind::Runtime>(code == NVRTC_SUCCESS, "cuda: expected ", doing, " to succeed, got ",
-                            nvrtc().GetErrorString(code));
+  check<ErrorKind::Runtime>(code == NVRTC_SUCCESS, OpName("cuda"), "expected ", doing,
+                            " to succeed, got ", nvrtc().GetErrorString(code));
 }
 
 class Program {

@@ -186,8 +186,8 @@ bool run_pointwise(const GeneratedPointwise& call) {
   GeneratedKernel& kernel = GeneratedKernel::of(key_of(call, plan), device, "pointwise",
                                                 [&] { return pointwise_source(plan); });
   const int64_t blocks = pointwise_blocks(plan, call.numel);
-  check<ErrorKind::Runtime>(blocks < (int64_t{1} << 31), call.source.name,
-                            ": expected at most 2^31 blocks of elements, got ", blocks);
+  check<ErrorKind::Runtime>(blocks < (int64_t{1} << 31), OpName(call.source.name),
+                            "expected at most 2^31 blocks of elements, got ", blocks);
   Arguments arguments;
   add_pointwise_arguments(plan, call, arguments);
   kernel.launch(device, dim3(static_cast<unsigned>(blocks)), arguments);

@@ -84,8 +84,8 @@ void launch(const GeneratedReduce& call, const ReducePlan& plan, const Fold& fol
   divisor.add_number(Scalar(static_cast<double>(c.reduced)), plan.compute);
   arguments.add(fold.width).add_bytes(divisor.bytes().data(), divisor.bytes().size(), 16);
   const int64_t blocks = ceil_of(c.outputs, fold.width);
-  check<ErrorKind::Runtime>(blocks < (int64_t{1} << 31), call.source.name,
-                            ": expected at most 2^31 blocks of outputs, got ", blocks);
+  check<ErrorKind::Runtime>(blocks < (int64_t{1} << 31), OpName(call.source.name),
+                            "expected at most 2^31 blocks of outputs, got ", blocks);
   GeneratedKernel::of(key_of(call, plan, fold.stage), device, "fold_kernel",
                       [&] { return reduce_source(plan, fold.stage); })
       .launch(device, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(fold.pieces)),

@@ -21,7 +21,7 @@ struct Axes {
       strides[count - 1] = stride;
       return;
     }
-    check<ErrorKind::Runtime>(count < kMax, op, ": expected at most ", kMax,
+    check<ErrorKind::Runtime>(count < kMax, OpName(op), "expected at most ", kMax,
                               " dimensions on cuda, got more");
     sizes[count] = size;
     strides[count++] = stride;

@@ -78,8 +78,8 @@ inline unsigned blocks_for(int64_t n) {
 }
 // A block for each of `n`.
 inline unsigned block_each(int64_t n) {
-  check<ErrorKind::Runtime>(n <= INT32_MAX,
-                            "cuda: expected a kernel of fewer than 2^31 blocks, got ", n);
+  check<ErrorKind::Runtime>(n <= INT32_MAX, OpName("cuda"),
+                            "expected a kernel of fewer than 2^31 blocks, got ", n);
   return static_cast<unsigned>(n);
 }
 inline void check_launched() { succeed(cudaGetLastError(), "launching a kernel"); }

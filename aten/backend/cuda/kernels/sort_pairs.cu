@@ -13,8 +13,8 @@ namespace treadle::cuda {
 
 SortedPairs::SortedPairs(std::string_view op, int64_t n, Device device, cudaStream_t stream)
     : n_(n), stream_(stream) {
-  check<ErrorKind::Runtime>(n <= int64_t{UINT32_MAX}, op,
-                            ": expected fewer than 2^32 elements to sort on cuda, got ", n);
+  check<ErrorKind::Runtime>(n <= int64_t{UINT32_MAX}, OpName(op),
+                            "expected fewer than 2^32 elements to sort on cuda, got ", n);
   // Keys first, as they are the wider ones.
   memory_ = empty_tensor({3 * n}, ScalarType::Int64, device);
   keys_ = memory_.data_as<uint64_t>();

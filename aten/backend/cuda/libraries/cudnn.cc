@@ -15,7 +15,7 @@ const Cudnn& cudnn() {
 }
 
 void succeed_cudnn(cudnnStatus_t code, const char* doing) {
-  check<ErrorKind::Runtime>(code == CUDNN_STATUS_SUCCESS, "cuda: expected ", doing,
+  check<ErrorKind::Runtime>(code == CUDNN_STATUS_SUCCESS, OpName("cuda"), "expected ", doing,
                             " to succeed, got ", cudnn().GetErrorString(code));
 }
 

@@ -15,13 +15,13 @@ Cusolver& cusolver() {
 }
 
 void succeed_cusolver(cusolverStatus_t code, const char* doing) {
-  check<ErrorKind::Runtime>(code == CUSOLVER_STATUS_SUCCESS, "cuda: expected ", doing,
+  check<ErrorKind::Runtime>(code == CUSOLVER_STATUS_SUCCESS, OpName("cuda"), "expected ", doing,
                             " to succeed, got the cuSOLVER error ", static_cast<int>(code));
 }
 
 int solver_int(int64_t n) {
-  check<ErrorKind::Runtime>(n <= INT32_MAX,
-                            "linalg: expected every dimension of a matrix below 2^31, got ", n);
+  check<ErrorKind::Runtime>(n <= INT32_MAX, OpName("linalg"),
+                            "expected every dimension of a matrix below 2^31, got ", n);
   return static_cast<int>(n);
 }
 

@@ -302,9 +302,9 @@ Attention<T> attention_of(const Tensor& query, const Tensor& key, const Tensor& 
                           int64_t seed) {
   using C = Computed<T>;
   const size_t leading = query.sizes().size() - 2;
-  check<ErrorKind::Runtime>(leading <= kMaxLeading,
-                            "scaled_dot_product_attention: expected at most ", kMaxLeading + 2,
-                            " dimensions on cuda, got ", query.dim());
+  check<ErrorKind::Runtime>(leading <= kMaxLeading, OpName("scaled_dot_product_attention"),
+                            "expected at most ", kMaxLeading + 2, " dimensions on cuda, got ",
+                            query.dim());
   Attention<T> a{};
   a.dims = static_cast<int>(leading);
   a.batches = 1;
@@ -338,9 +338,8 @@ void launch(F kernel, const Attention<T>& a, const AttentionResults<T>& to, int6
   const int64_t blocks = (rows + side - 1) / side;
   const int64_t parts = std::max<int64_t>(1, (columns + wide * kSide - 1) / (wide * kSide));
   check<ErrorKind::Runtime>(
-      a.batches * blocks <= INT32_MAX && parts <= 65535,
-      "scaled_dot_product_attention: expected fewer blocks than 2^31 on cuda, got shape ",
-      DimVector{a.batches, rows, columns});
+      a.batches * blocks <= INT32_MAX && parts <= 65535, OpName("scaled_dot_product_attention"),
+      "expected fewer blocks than 2^31 on cuda, got shape ", DimVector{a.batches, rows, columns});
   kernel<<<dim3(static_cast<unsigned>(a.batches * blocks), static_cast<unsigned>(parts)), kBlock, 0,
            stream>>>(a, to, blocks);
   check_launched();

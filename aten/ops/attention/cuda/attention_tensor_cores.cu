@@ -337,10 +337,8 @@ void launch(F kernel, const Attention<T>& a, const AttentionResults<T>& to, int6
             cudaStream_t stream) {
   const int64_t blocks = (rows + kTile - 1) / kTile;
   if (a.batches * blocks == 0) return;
-  check<ErrorKind::Runtime>(
-      a.batches * blocks <= INT32_MAX,
-      "scaled_dot_product_attention: expected fewer blocks than 2^31 on cuda, got ",
-      a.batches * blocks);
+  check<ErrorKind::Runtime>(a.batches * blocks <= INT32_MAX, OpName("scaled_dot_product_attention"),
+                            "expected fewer blocks than 2^31 on cuda, got ", a.batches * blocks);
   const Packs which = {packs(a.query, a.dims, a.width), packs(a.key, a.dims, a.width),
                        packs(a.value, a.dims, a.value_width), packs(a.grad, a.dims, a.value_width)};
   kernel<<<static_cast<unsigned>(a.batches * blocks), kThreads, 0, stream>>>(a, to, which, blocks);

@@ -316,8 +316,8 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
     return true;
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_out_of_memory)
-      fail<ErrorKind::OutOfMemory>("convolution: out of memory for the work space");
-    fail<ErrorKind::Runtime>("convolution: the convolution library failed: ", e.what());
+      fail<ErrorKind::OutOfMemory>(OpName("convolution"), "out of memory for the work space");
+    fail<ErrorKind::Runtime>(OpName("convolution"), "the convolution library failed: ", e.what());
   }
 }
 

@@ -127,7 +127,7 @@ class PoolIndices {
     const int64_t* const at = all_.data_as<int64_t>() + n * out_;
     for (int64_t o = 0; o < out_; ++o) {
       const int64_t i = read_once(at + o);
-      check<ErrorKind::Runtime>(i >= 0 && i < in_, op_, ": expected indices in [0, ", in_,
+      check<ErrorKind::Runtime>(i >= 0 && i < in_, OpName(op_), "expected indices in [0, ", in_,
                                 "), got ", i);
       visit(i, o);
     }

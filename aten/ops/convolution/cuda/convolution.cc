@@ -187,8 +187,8 @@ void compute(const ConvolutionGeometry& g, ConvolutionPart part, const Tensor& x
   if (is_depthwise(g)) return depthwise<T>(g, part, x, w, y, b);
   if (b.defined() && compute_by_plan(g, part, x, w, y, b)) return;
   check<ErrorKind::NotImplemented>(
-      compute_by_plan(g, part, x, w, y, {}),
-      "convolution: expected sizes that cuDNN has a deterministic plan for, got others");
+      compute_by_plan(g, part, x, w, y, {}), OpName("convolution"),
+      "expected sizes that cuDNN has a deterministic plan for, got others");
   if (b.defined()) add_bias(b, w.sizes().size() - 2, y);
 }
 

@@ -31,9 +31,8 @@ struct PoolWindows {
       out[at] = output[first + d];
       int64_t product;
       check<ErrorKind::Runtime>(
-          !__builtin_mul_overflow(in[at], out[at] + 1, &product),
-          "adaptive_pool: expected sizes whose product is below 2^63 on cuda, got ", in[at],
-          " and ", out[at]);
+          !__builtin_mul_overflow(in[at], out[at] + 1, &product), OpName("adaptive_pool"),
+          "expected sizes whose product is below 2^63 on cuda, got ", in[at], " and ", out[at]);
     }
   }
   // Sliding windows, with the sizes and steps that the shape rule has checked.

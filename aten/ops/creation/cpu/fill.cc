@@ -110,9 +110,8 @@ void triangle_indices_cpu(const Tensor& self, int64_t row, int64_t col, int64_t 
 
 template <class T>
 Scalar local_scalar_dense_cpu(const Tensor& self) {
-  check<ErrorKind::Runtime>(self.numel() > 0,
-                            "_local_scalar_dense: expected a tensor with elements, got shape ",
-                            self.sizes());
+  check<ErrorKind::Runtime>(self.numel() > 0, OpName("_local_scalar_dense"),
+                            "expected a tensor with elements, got shape ", self.sizes());
   return Scalar(*self.data_as<T>());
 }
 

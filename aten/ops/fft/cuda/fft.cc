@@ -37,7 +37,7 @@ Cufft& cufft() {
 namespace {
 
 void succeed_cufft(cufftResult code, const char* doing) {
-  check<ErrorKind::Runtime>(code == CUFFT_SUCCESS, "cuda: expected ", doing,
+  check<ErrorKind::Runtime>(code == CUFFT_SUCCESS, OpName("cuda"), "expected ", doing,
                             " to succeed, got the cuFFT error ", static_cast<int>(code));
 }
 

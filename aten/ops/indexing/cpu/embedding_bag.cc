@@ -22,12 +22,13 @@ std::vector<int64_t> checked_bounds(const Tensor& offsets, int64_t bags, int64_t
   std::vector<int64_t> bounds(p, p + offsets.numel());
   if (static_cast<int64_t>(bounds.size()) == bags) bounds.push_back(count);
   if (bounds.size() == 1) return bounds;
-  check<ErrorKind::Runtime>(bounds[0] == 0,
-                            "embedding_bag: expected offsets that begin with 0, got ", bounds[0]);
+  check<ErrorKind::Runtime>(bounds[0] == 0, OpName("embedding_bag"),
+                            "expected offsets that begin with 0, got ", bounds[0]);
   for (size_t b = 1; b < bounds.size(); ++b) {
     check<ErrorKind::Runtime>(bounds[b] >= bounds[b - 1] && bounds[b] <= count,
-                              "embedding_bag: expected offsets that do not fall and stay within ",
-                              count, " indices, got ", bounds[b], " after ", bounds[b - 1]);
+                              OpName("embedding_bag"),
+                              "expected offsets that do not fall and stay within ", count,
+                              " indices, got ", bounds[b], " after ", bounds[b - 1]);
   }
   bounds.back() = count;
   return bounds;
@@ -46,8 +47,8 @@ void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
   const int64_t count = index.numel();
   const std::vector<int64_t> named(index.data_as<int64_t>(), index.data_as<int64_t>() + count);
   for (const int64_t i : named) {
-    check<ErrorKind::Runtime>(i >= 0 && i < rows, "embedding_bag: expected index in [0, ", rows,
-                              "), got index = ", i);
+    check<ErrorKind::Runtime>(i >= 0 && i < rows, OpName("embedding_bag"), "expected index in [0, ",
+                              rows, "), got index = ", i);
   }
   const std::vector<int64_t> bounds = checked_bounds(starts, bags, count);
   std::fill_n(bag_of.data_as<int64_t>(), count, bags > 0 ? bags - 1 : 0);

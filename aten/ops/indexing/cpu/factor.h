@@ -13,7 +13,7 @@ namespace treadle::cpu {
 template <class T>
 T factor_as(const char* op, const char* name, const Scalar& factor) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    check<ErrorKind::Runtime>(factor.is_integral(), op, ": expected an integer ", name,
+    check<ErrorKind::Runtime>(factor.is_integral(), OpName(op), "expected an integer ", name,
                               " for tensors of dtype ", name_of(scalar_type_of<T>), ", got ", name,
                               " = ", factor);
   }

@@ -54,10 +54,10 @@ void set_places(IndexPlan& plan, const Tensor& t, IntList before, IntList after)
                                                  NegativeIndex negative, int64_t dim) {
   const int64_t low = negative == NegativeIndex::FromTheEnd ? -size : 0;
   if (dim < 0) {
-    return make_error<ErrorKind::Index>(op, ": expected index in [", low, ", ", size,
+    return make_error<ErrorKind::Index>(OpName(op), "expected index in [", low, ", ", size,
                                         "), got index = ", value);
   }
-  return make_error<ErrorKind::Index>(op, ": expected index in [", low, ", ", size,
+  return make_error<ErrorKind::Index>(OpName(op), "expected index in [", low, ", ", size,
                                       ") for dimension ", dim, ", got index = ", value);
 }
 

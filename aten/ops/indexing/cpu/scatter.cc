@@ -216,8 +216,8 @@ template <class T>
 void add_or_multiply(const Tensor& out, int64_t dim, const CheckedIndex& index,
                      const ScatterSource<T>& source, std::string_view reduce) {
   if (reduce == "add") return fold_rows(out, dim, index, source, Add());
-  check<ErrorKind::Runtime>(reduce == "multiply",
-                            "scatter: expected reduce 'add' or 'multiply', got '", reduce, "'");
+  check<ErrorKind::Runtime>(reduce == "multiply", OpName("scatter"),
+                            "expected reduce 'add' or 'multiply', got '", reduce, "'");
   fold_rows(out, dim, index, source, Multiply());
 }
 
@@ -258,11 +258,11 @@ template <class T>
 void scatter_reduce_two_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index,
                             const Tensor& src, std::string_view reduce, bool include_self,
                             const Tensor& out) {
-  check<ErrorKind::Runtime>(
-      reduce == "sum" || reduce == "prod" || reduce == "mean" || reduce == "amax" ||
-          reduce == "amin",
-      "scatter_reduce: expected reduce 'sum', 'prod', 'mean', 'amax' or 'amin', got '", reduce,
-      "'");
+  check<ErrorKind::Runtime>(reduce == "sum" || reduce == "prod" || reduce == "mean" ||
+                                reduce == "amax" || reduce == "amin",
+                            OpName("scatter_reduce"),
+                            "expected reduce 'sum', 'prod', 'mean', 'amax' or 'amin', got '",
+                            reduce, "'");
   with_index("scatter_reduce", dim, index, out, [&](int64_t d, const CheckedIndex& entries) {
     const Tensor from = source_for(src, out);
     const ScatterSource<T> source = elements_of<T>(from);

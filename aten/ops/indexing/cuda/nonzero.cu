@@ -57,7 +57,7 @@ Tensor nonzero_cuda(const Tensor& self) {
   using S = Stored<T>;
   const Place place(self);
   const int64_t n = self.numel(), rank = self.dim();
-  check<ErrorKind::Runtime>(rank <= kMaxDims, "nonzero: expected at most ", kMaxDims,
+  check<ErrorKind::Runtime>(rank <= kMaxDims, OpName("nonzero"), "expected at most ", kMaxDims,
                             " dimensions on cuda, got ", rank);
   if (n == 0) return empty_tensor({0, rank}, ScalarType::Int64, self.device());
   const Tensor input = aten::contiguous(self);
@@ -120,9 +120,8 @@ __global__ void repeat_kernel(const typename SumCounts<T>::State* sums, int64_t 
 template <class T>
 Tensor repeat_interleave_cuda(const Tensor& repeats, std::optional<int64_t> output_size) {
   using State = typename SumCounts<T>::State;
-  check<ErrorKind::Runtime>(repeats.dim() == 1,
-                            "repeat_interleave: expected repeats with 1 dimension, got shape ",
-                            repeats.sizes());
+  check<ErrorKind::Runtime>(repeats.dim() == 1, OpName("repeat_interleave"),
+                            "expected repeats with 1 dimension, got shape ", repeats.sizes());
   const Place place(repeats);
   const int64_t length = repeats.numel();
   State all{0, 0, false};
@@ -138,12 +137,12 @@ Tensor repeat_interleave_cuda(const Tensor& repeats, std::optional<int64_t> outp
                 memory.device()},
                sizeof all, false);
   }
-  check<ErrorKind::Runtime>(all.least_count >= 0, "repeat_interleave: expected repeats >= 0, got ",
-                            all.least_count);
-  check<ErrorKind::Runtime>(!all.too_large,
-                            "repeat_interleave: expected repeats whose sum fits in int64");
-  check<ErrorKind::Runtime>(!output_size || *output_size == all.sum,
-                            "repeat_interleave: expected output_size ", all.sum,
+  check<ErrorKind::Runtime>(all.least_count >= 0, OpName("repeat_interleave"),
+                            "expected repeats >= 0, got ", all.least_count);
+  check<ErrorKind::Runtime>(!all.too_large, OpName("repeat_interleave"),
+                            "expected repeats whose sum fits in int64");
+  check<ErrorKind::Runtime>(!output_size || *output_size == all.sum, OpName("repeat_interleave"),
+                            "expected output_size ", all.sum,
                             ", the sum of repeats, got output_size = ", output_size);
   const Tensor out = empty_tensor({all.sum}, repeats.dtype(), repeats.device());
   if (all.sum == 0) return out;

@@ -11,23 +11,23 @@ namespace {
 
 template <class T>
 Tensor repeat_interleave_cpu(const Tensor& repeats, std::optional<int64_t> output_size) {
-  check<ErrorKind::Runtime>(repeats.dim() == 1,
-                            "repeat_interleave: expected repeats with 1 dimension, got shape ",
-                            repeats.sizes());
+  check<ErrorKind::Runtime>(repeats.dim() == 1, OpName("repeat_interleave"),
+                            "expected repeats with 1 dimension, got shape ", repeats.sizes());
   const Tensor counts = aten::contiguous(repeats);
   const T* const count = counts.data_as<T>();
   const int64_t length = counts.numel();
   std::vector<int64_t> starts(length + 1, 0);
   for (int64_t i = 0; i < length; ++i) {
     const T times = read_once(count + i);
-    check<ErrorKind::Runtime>(times >= 0, "repeat_interleave: expected repeats >= 0, got ", times);
+    check<ErrorKind::Runtime>(times >= 0, OpName("repeat_interleave"),
+                              "expected repeats >= 0, got ", times);
     check<ErrorKind::Runtime>(
         !__builtin_add_overflow(starts[i], static_cast<int64_t>(times), &starts[i + 1]),
-        "repeat_interleave: expected repeats whose sum fits in int64");
+        OpName("repeat_interleave"), "expected repeats whose sum fits in int64");
   }
   const int64_t total = starts[length];
-  check<ErrorKind::Runtime>(!output_size || *output_size == total,
-                            "repeat_interleave: expected output_size ", total,
+  check<ErrorKind::Runtime>(!output_size || *output_size == total, OpName("repeat_interleave"),
+                            "expected output_size ", total,
                             ", the sum of repeats, got output_size = ", output_size);
   const Tensor out = empty_cpu({total}, repeats.dtype());
   T* const to = out.data_as<T>();

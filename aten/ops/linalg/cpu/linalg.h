@@ -33,8 +33,8 @@ struct MatrixBatch {
 
 // LAPACK counts in `int`.
 inline int lapack_size(int64_t n) {
-  check<ErrorKind::Runtime>(n <= INT_MAX,
-                            "linalg: expected every dimension of a matrix below 2^31, got ", n);
+  check<ErrorKind::Runtime>(n <= INT_MAX, OpName("linalg"),
+                            "expected every dimension of a matrix below 2^31, got ", n);
   return static_cast<int>(n);
 }
 

@@ -153,8 +153,8 @@ void lu_permutation_cpu(const Tensor& pivots, int64_t rows, const Tensor& out) {
   const std::vector<T> from(given.data_as<T>(), given.data_as<T>() + given.numel());
   int64_t* to = out.data_as<int64_t>();
   for (const T pivot : from) {
-    check<ErrorKind::Value>(pivot >= 1 && pivot <= rows, "lu_unpack: expected pivots in [1, ", rows,
-                            "], got ", pivot);
+    check<ErrorKind::Value>(pivot >= 1 && pivot <= rows, OpName("lu_unpack"),
+                            "expected pivots in [1, ", rows, "], got ", pivot);
   }
   if (rows == 0) return;
   parallel_for(out.numel() / rows, std::max<int64_t>(1, 32768 / rows),

@@ -121,7 +121,8 @@ void solve_triangular_cuda(const Tensor& a, const Tensor& b, bool upper, bool le
   const Tensor given = in_one_batch(left ? b : aten::transpose(b, -2, -1), out);
   check<ErrorKind::Runtime>(
       given.size(0) * ((given.size(2) + kColumns - 1) / kColumns) <= INT32_MAX,
-      "linalg.solve_triangular: expected fewer than 2^31 blocks of columns on cuda, got B of "
+      OpName("linalg.solve_triangular"),
+      "expected fewer than 2^31 blocks of columns on cuda, got B of "
       "shape ",
       b.sizes());
   const Tensor sides = empty_tensor(given.sizes(), given.dtype(), given.device());
@@ -167,8 +168,8 @@ void lu_permutation_cuda(const Tensor& pivots, int64_t rows, const Tensor& out) 
   if (out.numel() == 0) return;
   const Tensor exchanges = aten::contiguous(pivots);
   const int64_t lists = out.numel() / rows;
-  check<ErrorKind::Runtime>(lists <= INT32_MAX,
-                            "lu_unpack: expected fewer than 2^31 matrices on cuda, got ", lists);
+  check<ErrorKind::Runtime>(lists <= INT32_MAX, OpName("lu_unpack"),
+                            "expected fewer than 2^31 matrices on cuda, got ", lists);
   const Place place(out);
   constexpr int64_t kShared = 48 * 1024 / sizeof(int64_t);
   const bool shared = rows <= kShared;

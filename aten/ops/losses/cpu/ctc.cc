@@ -45,8 +45,8 @@ std::vector<std::vector<int64_t>> all_places(const Tensor& targets, IntList leng
     all[n].push_back(blank);
     for (int64_t s = 0; s < lengths[n]; ++s) {
       const int64_t label = read_once(targets.data_as<int64_t>() + first + s * step);
-      check<ErrorKind::Index>(label >= 0 && label < classes, "ctc_loss: expected targets in [0, ",
-                              classes, "), got ", label);
+      check<ErrorKind::Index>(label >= 0 && label < classes, OpName("ctc_loss"),
+                              "expected targets in [0, ", classes, "), got ", label);
       all[n].push_back(label);
       all[n].push_back(blank);
     }

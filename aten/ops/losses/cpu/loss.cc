@@ -20,9 +20,9 @@ std::vector<int64_t> classes(const Tensor& target, int64_t count, int64_t ignore
   const Tensor t = aten::contiguous(target);
   std::vector<int64_t> out(t.data_as<int64_t>(), t.data_as<int64_t>() + t.numel());
   for (const int64_t c : out) {
-    check<ErrorKind::Index>(c == ignore_index || (c >= 0 && c < count),
-                            "nll_loss: expected target in [0, ", count,
-                            ") or ignore_index = ", ignore_index, ", got ", c);
+    check<ErrorKind::Index>(c == ignore_index || (c >= 0 && c < count), OpName("nll_loss"),
+                            "expected target in [0, ", count, ") or ignore_index = ", ignore_index,
+                            ", got ", c);
   }
   return out;
 }

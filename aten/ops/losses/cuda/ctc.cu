@@ -224,8 +224,8 @@ void ctc_loss_backward_cuda(const Tensor& grad, const Tensor& log_probs, const T
           "filling memory");
   const Tensor numbers = numbers_of(targets, input_lengths, target_lengths, out.device());
   const Samples s = samples_of(numbers, targets, log_probs, alphas, blank);
-  check<ErrorKind::Runtime>(s.count <= 65535,
-                            "ctc_loss: expected at most 65535 samples on cuda, got ", s.count);
+  check<ErrorKind::Runtime>(s.count <= 65535, OpName("ctc_loss"),
+                            "expected at most 65535 samples on cuda, got ", s.count);
   const int64_t steps = alphas.size(1);
   const Tensor places = empty_tensor({2, s.count, s.width}, ScalarType::Int64, out.device());
   auto* const classes = places.data_as<int64_t>();

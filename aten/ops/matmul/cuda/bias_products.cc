@@ -39,7 +39,7 @@ const CublasLt& cublas_lt() {
 }
 
 void succeed_lt(cublasStatus_t code, const char* doing) {
-  check<ErrorKind::Runtime>(code == CUBLAS_STATUS_SUCCESS, "cuda: expected ", doing,
+  check<ErrorKind::Runtime>(code == CUBLAS_STATUS_SUCCESS, OpName("cuda"), "expected ", doing,
                             " to succeed, got ", cublas_lt().status_name(code));
 }
 

@@ -84,8 +84,8 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar&
   const int64_t row_tiles = (rows + kTile - 1) / kTile,
                 column_tiles = (columns + kTile - 1) / kTile;
   check<ErrorKind::Runtime>(
-      batch <= 65535 && row_tiles * column_tiles <= INT32_MAX,
-      "mm: expected at most 65535 integer matrices, each of fewer than 2^43 elements, on cuda, got "
+      batch <= 65535 && row_tiles * column_tiles <= INT32_MAX, OpName("mm"),
+      "expected at most 65535 integer matrices, each of fewer than 2^43 elements, on cuda, got "
       "shape ",
       out.sizes());
   const auto view = [d](const Tensor& t) {

@@ -51,7 +51,7 @@ const Cublas& cublas() {
 }
 
 void succeed_cublas(cublasStatus_t code, const char* doing) {
-  check<ErrorKind::Runtime>(code == CUBLAS_STATUS_SUCCESS, "cuda: expected ", doing,
+  check<ErrorKind::Runtime>(code == CUBLAS_STATUS_SUCCESS, OpName("cuda"), "expected ", doing,
                             " to succeed, got ", cublas().status_name(code));
 }
 
@@ -138,7 +138,8 @@ Factor factor_of(const Tensor& t) {
 
 void check_sizes(std::initializer_list<int64_t> sizes) {
   for (const int64_t n : sizes)
-    check<ErrorKind::Runtime>(n <= INT32_MAX, "mm: expected sizes below 2^31 on cuda, got ", n);
+    check<ErrorKind::Runtime>(n <= INT32_MAX, OpName("mm"),
+                              "expected sizes below 2^31 on cuda, got ", n);
 }
 
 // out = alpha a b + beta out, of matrices or of batches of them; out is contiguous.

@@ -37,8 +37,8 @@ void uniform_cpu(const Tensor& self, double from, double to, const Generator& ge
   const Part low = Scalar(from).checked_to<Part>("uniform_"),
              high = Scalar(to).checked_to<Part>("uniform_");
   const R start = static_cast<R>(low), range = static_cast<R>(high) - start;
-  check<ErrorKind::Runtime>(std::isfinite(range), "uniform_: expected a range that ", self.dtype(),
-                            " holds, got from = ", from, ", to = ", to);
+  check<ErrorKind::Runtime>(std::isfinite(range), OpName("uniform_"), "expected a range that ",
+                            self.dtype(), " holds, got from = ", from, ", to = ", to);
   Part* out = static_cast<Part*>(self.data());
   const int64_t n = self.numel() * (is_complex_type<T> ? 2 : 1);
   const RandomStream stream("uniform_", generator, blocks_for(n, kPerBlock<R>));
@@ -101,17 +101,17 @@ void bernoulli_cpu(const Tensor& self, double p, const Generator& generator) {
 
 template <class T>
 void bernoulli_tensor_cpu(const Tensor& self, const Tensor& p, const Generator& generator) {
-  check<ErrorKind::Runtime>(p.is_floating_point(),
-                            "bernoulli_: expected floating probabilities, got ", p.dtype());
-  check<ErrorKind::Runtime>(
-      p.is_cpu(), "bernoulli_: expected probabilities on the cpu, as self, got ", p.device());
+  check<ErrorKind::Runtime>(p.is_floating_point(), OpName("bernoulli_"),
+                            "expected floating probabilities, got ", p.dtype());
+  check<ErrorKind::Runtime>(p.is_cpu(), OpName("bernoulli_"),
+                            "expected probabilities on the cpu, as self, got ", p.device());
   const Tensor wide =
       aten::contiguous(aten::expand(aten::to(p, ScalarType::Float64), self.sizes()));
   const double* probability = wide.data_as<double>();
   const int64_t n = self.numel();
   for (int64_t i = 0; i < n; ++i) {
-    check<ErrorKind::Runtime>(probability[i] >= 0 && probability[i] <= 1,
-                              "bernoulli_: expected probabilities in [0, 1], got ", probability[i]);
+    check<ErrorKind::Runtime>(probability[i] >= 0 && probability[i] <= 1, OpName("bernoulli_"),
+                              "expected probabilities in [0, 1], got ", probability[i]);
   }
   T* out = self.data_as<T>();
   const T yes = static_cast<T>(1), no = static_cast<T>(0);

@@ -23,8 +23,8 @@ void poisson_cpu(const Tensor& self, const Generator& generator, const Tensor& o
   const double* const rate = rates.data_as<double>();
   const int64_t n = out.numel();
   for (int64_t i = 0; i < n; ++i) {
-    check<ErrorKind::Runtime>(rate[i] >= 0 && std::isfinite(rate[i]),
-                              "poisson: expected finite rates >= 0, got ", rate[i]);
+    check<ErrorKind::Runtime>(rate[i] >= 0 && std::isfinite(rate[i]), OpName("poisson"),
+                              "expected finite rates >= 0, got ", rate[i]);
   }
   T* const to = out.data_as<T>();
   const RandomStream stream("poisson", generator, n);
@@ -47,10 +47,10 @@ void binomial_cpu(const Tensor& count, const Tensor& prob, const Generator& gene
   const double* const probs = all_probs.data_as<double>();
   const int64_t n = out.numel();
   for (int64_t i = 0; i < n; ++i) {
-    check<ErrorKind::Runtime>(counts[i] >= 0 && counts[i] <= 0x1p53,
-                              "binomial: expected counts in [0, 2^53], got ", counts[i]);
-    check<ErrorKind::Runtime>(probs[i] >= 0 && probs[i] <= 1,
-                              "binomial: expected probabilities in [0, 1], got ", probs[i]);
+    check<ErrorKind::Runtime>(counts[i] >= 0 && counts[i] <= 0x1p53, OpName("binomial"),
+                              "expected counts in [0, 2^53], got ", counts[i]);
+    check<ErrorKind::Runtime>(probs[i] >= 0 && probs[i] <= 1, OpName("binomial"),
+                              "expected probabilities in [0, 1], got ", probs[i]);
   }
   T* const to = out.data_as<T>();
   const RandomStream stream("binomial", generator, n);

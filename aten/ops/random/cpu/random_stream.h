@@ -20,8 +20,8 @@ class RandomStream {
   // Reserves `blocks` counters of the generator, or of the default one.
   RandomStream(const char* op, const Generator& generator, int64_t blocks) {
     const Generator g = generator_or_default(generator);
-    check<ErrorKind::Runtime>(g->device().is_cpu(), op,
-                              ": expected a generator on the cpu, got one on ", g->device());
+    check<ErrorKind::Runtime>(g->device().is_cpu(), OpName(op),
+                              "expected a generator on the cpu, got one on ", g->device());
     at_ = g->reserve(static_cast<uint64_t>(blocks));
   }
   // Block i. `part` 1, 2, ... continue it for elements that need more numbers.

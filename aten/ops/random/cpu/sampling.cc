@@ -85,21 +85,21 @@ void multinomial_cpu(const Tensor& self, int64_t num_samples, bool replacement,
     int64_t positive = 0;
     for (int64_t i = 0; i < n; ++i) {
       const double w = static_cast<double>(static_cast<compute_type<T>>(weights[row * n + i]));
-      check<ErrorKind::Runtime>(w >= 0 && std::isfinite(w),
-                                "multinomial: expected finite weights >= 0, got ", w);
+      check<ErrorKind::Runtime>(w >= 0 && std::isfinite(w), OpName("multinomial"),
+                                "expected finite weights >= 0, got ", w);
       sum += w;
       positive += w > 0;
     }
-    check<ErrorKind::Runtime>(sum > 0,
-                              "multinomial: expected weights with a sum > 0, got a sum of ", sum);
-    check<ErrorKind::Runtime>(replacement || positive >= num_samples,
-                              "multinomial: expected at least ", num_samples,
+    check<ErrorKind::Runtime>(sum > 0, OpName("multinomial"),
+                              "expected weights with a sum > 0, got a sum of ", sum);
+    check<ErrorKind::Runtime>(replacement || positive >= num_samples, OpName("multinomial"),
+                              "expected at least ", num_samples,
                               " weights > 0 to draw from without replacement, got ", positive);
   }
   const int64_t per_row = replacement ? num_samples : n;
   int64_t blocks;
-  check<ErrorKind::Runtime>(!__builtin_mul_overflow(rows, per_row, &blocks),
-                            "multinomial: expected fewer samples, got num_samples = ", num_samples);
+  check<ErrorKind::Runtime>(!__builtin_mul_overflow(rows, per_row, &blocks), OpName("multinomial"),
+                            "expected fewer samples, got num_samples = ", num_samples);
   const RandomStream stream("multinomial", generator, blocks);
   int64_t* samples = out.data_as<int64_t>();
   parallel_for(rows, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {

@@ -131,8 +131,8 @@ void uniform_cuda(const Tensor& self, double from, double to, const Generator& g
   const Part low = Scalar(from).checked_to<Part>("uniform_"),
              high = Scalar(to).checked_to<Part>("uniform_");
   const R start = static_cast<R>(low), range = static_cast<R>(high) - start;
-  check<ErrorKind::Runtime>(std::isfinite(range), "uniform_: expected a range that ", self.dtype(),
-                            " holds, got from = ", from, ", to = ", to);
+  check<ErrorKind::Runtime>(std::isfinite(range), OpName("uniform_"), "expected a range that ",
+                            self.dtype(), " holds, got from = ", from, ", to = ", to);
   generate<kPerBlock<T>>("uniform_", self, generator, static_cast<Part*>(self.data()),
                          UniformNumber<Part>{start, range, static_cast<R>(high), low},
                          complex ? 2 : 1);
@@ -184,10 +184,11 @@ void bernoulli_cuda(const Tensor& self, double p, const Generator& generator) {
 
 template <class T>
 void bernoulli_tensor_cuda(const Tensor& self, const Tensor& p, const Generator& generator) {
-  check<ErrorKind::Runtime>(p.is_floating_point(),
-                            "bernoulli_: expected floating probabilities, got ", p.dtype());
-  check<ErrorKind::Runtime>(p.device() == self.device(), "bernoulli_: expected probabilities on ",
-                            self.device(), ", as self, got ", p.device());
+  check<ErrorKind::Runtime>(p.is_floating_point(), OpName("bernoulli_"),
+                            "expected floating probabilities, got ", p.dtype());
+  check<ErrorKind::Runtime>(p.device() == self.device(), OpName("bernoulli_"),
+                            "expected probabilities on ", self.device(), ", as self, got ",
+                            p.device());
   const Tensor wide =
       aten::contiguous(aten::expand(aten::to(p, ScalarType::Float64), self.sizes()));
   generate<4>("bernoulli_", self, generator, self.data_as<T>(),

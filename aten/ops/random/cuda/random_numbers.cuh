@@ -20,8 +20,8 @@ namespace treadle::cuda {
 inline RandomStart reserve(const char* op, const Tensor& self, const Generator& generator,
                            int64_t blocks) {
   const Generator g = generator_or_default(generator, self.device());
-  check<ErrorKind::Runtime>(g->device().type == DeviceType::CUDA, op,
-                            ": expected a generator on cuda, got one on ", g->device());
+  check<ErrorKind::Runtime>(g->device().type == DeviceType::CUDA, OpName(op),
+                            "expected a generator on cuda, got one on ", g->device());
   return reserve_random(self.device().index, g, static_cast<uint64_t>(blocks));
 }
 __device__ inline GeneratorImpl::Position found(RandomStart start) {

@@ -92,12 +92,12 @@ void multinomial_cuda(const Tensor& self, int64_t num_samples, bool replacement,
   const int64_t n = self.sizes().back(), rows = self.numel() / n;
   const int64_t per_row = replacement ? num_samples : n;
   int64_t blocks;
-  check<ErrorKind::Runtime>(!__builtin_mul_overflow(rows, per_row, &blocks),
-                            "multinomial: expected fewer samples, got num_samples = ", num_samples);
+  check<ErrorKind::Runtime>(!__builtin_mul_overflow(rows, per_row, &blocks), OpName("multinomial"),
+                            "expected fewer samples, got num_samples = ", num_samples);
   const auto start = reserve("multinomial", self, generator, blocks);
   if (rows == 0) return;
-  check<ErrorKind::Runtime>(rows <= INT32_MAX,
-                            "multinomial: expected fewer than 2^31 rows on cuda, got ", rows);
+  check<ErrorKind::Runtime>(rows <= INT32_MAX, OpName("multinomial"),
+                            "expected fewer than 2^31 rows on cuda, got ", rows);
   const Place place(self);
   const Tensor work = empty_tensor(self.sizes(), ScalarType::Float64, self.device());
   const Tensor last = empty_tensor({rows}, ScalarType::Int64, self.device());

@@ -34,7 +34,7 @@ cudnnRNNMode_t mode_of(Cell cell) {
     case Cell::Gru:
       return CUDNN_GRU;
   }
-  fail<ErrorKind::Runtime>("cuda: expected a kind of recurrent cell, got another");
+  fail<ErrorKind::Runtime>(OpName("cuda"), "expected a kind of recurrent cell, got another");
 }
 
 // A run of bytes of one weight, and its offset in cuDNN's weight space.
@@ -260,8 +260,8 @@ Recurrent recurrent_of(const Tensor& input, IntList batch_sizes, const Tensor& h
                        bool record) {
   const bool packed = !batch_sizes.empty();
   const auto whole = [](int64_t size) {
-    check<ErrorKind::Runtime>(size <= INT32_MAX,
-                              "recurrent layers: expected sizes below 2^31 on cuda, got ", size);
+    check<ErrorKind::Runtime>(size <= INT32_MAX, OpName("recurrent layers"),
+                              "expected sizes below 2^31 on cuda, got ", size);
     return static_cast<int>(size);
   };
   return {{static_cast<Cell>(cell), has_biases, num_layers, bidirectional},

@@ -189,8 +189,8 @@ void histogramdd_cuda(const Tensor& self, TensorList bins, const Tensor& weight,
   const Place place(out);
   const Tensor points = aten::contiguous(self);
   const Tensor weights = weight.defined() ? aten::contiguous(weight) : Tensor();
-  check<ErrorKind::Runtime>(self.size(1) <= kMaxDims, "_histogramdd: expected at most ", kMaxDims,
-                            " dimensions on cuda, got ", self.size(1));
+  check<ErrorKind::Runtime>(self.size(1) <= kMaxDims, OpName("_histogramdd"), "expected at most ",
+                            kMaxDims, " dimensions on cuda, got ", self.size(1));
   std::vector<Tensor> edges;
   Cells<T> cells{points.data_as<T>(), static_cast<int>(self.size(1)), {}, {}};
   for (size_t d = 0; d < bins.size(); ++d) {
