@@ -33,15 +33,8 @@ inline Tensor number(double value, bool requires_gradient = false) {
 inline std::vector<double> values(const Tensor& t) {
   std::vector<double> out;
   if (!t.defined()) return out;
-  DimVector index(static_cast<size_t>(t.dim()), 0);
-  for (int64_t i = 0; i < t.numel(); ++i) {
-    int64_t at = 0, rest = i;
-    for (int64_t d = t.dim() - 1; d >= 0; --d) {
-      at += rest % t.sizes()[d] * t.strides()[d];
-      rest /= t.sizes()[d];
-    }
-    out.push_back(t.data_as<double>()[at]);
-  }
+  for (int64_t i = 0; i < t.numel(); ++i)
+    out.push_back(t.data_as<double>()[offset_at(t.sizes(), t.strides(), i)]);
   return out;
 }
 inline std::vector<double> grad_values(const Tensor& t) { return values(grad_of(t)); }

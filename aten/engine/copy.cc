@@ -83,26 +83,13 @@ void copy_rows(const LoopGeometry& g, char* dst, const char* src, const Run& run
   const size_t last = g.shape.size() - 1;
   const int64_t row = g.shape[last];
   parallel_for(numel, kGrain, [&](int64_t begin, int64_t end) {
-    DimVector index(g.shape.size());
-    int64_t rest = begin;
-    for (size_t d = g.shape.size(); d-- > 0;) {
-      index[d] = rest % g.shape[d];
-      rest /= g.shape[d];
-    }
+    DimVector index = unravel(g.shape, begin);
     for (int64_t at = begin; at < end;) {
-      int64_t dst_offset = 0, src_offset = 0;
-      for (size_t d = 0; d <= last; ++d) {
-        dst_offset += index[d] * g.strides[0][d];
-        src_offset += index[d] * g.strides[1][d];
-      }
       const int64_t n = std::min(end - at, row - index[last]);
-      run(dst + dst_offset, src + src_offset, n);
+      run(dst + offset_of(g.strides[0], index.data()), src + offset_of(g.strides[1], index.data()),
+          n);
       at += n;
-      index[last] = 0;
-      for (size_t d = last; d-- > 0;) {
-        if (++index[d] < g.shape[d]) break;
-        index[d] = 0;
-      }
+      next_row(g.shape, index.data());
     }
     run.finish();
   });

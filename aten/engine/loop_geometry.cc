@@ -69,13 +69,4 @@ void LoopGeometry::order() {
   for (int k = 0; k < operands; ++k) strides[k] = std::move(new_strides[k]);
 }
 
-DimVector broadcast_strides(IntList shape, IntList sizes, IntList strides) {
-  DimVector result(shape.size());
-  const size_t missing = shape.size() - sizes.size();
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    result[missing + d] = sizes[d] == 1 && shape[missing + d] != 1 ? 0 : strides[d];
-  }
-  return result;
-}
-
 }  // namespace treadle

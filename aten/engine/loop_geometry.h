@@ -9,7 +9,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/base/array_ref.h"
+#include "core/base/geometry.h"
 
 namespace treadle {
 
@@ -38,8 +38,5 @@ struct LoopGeometry {
 // come first decide. A stride of 0 (broadcast) decides nothing, and undecided dimensions keep their
 // order.
 DimVector memory_order(IntList shape, const DimVector* strides, int operands);
-
-// Strides in elements of `shape` seen through a broadcast of `sizes`, which must fit.
-DimVector broadcast_strides(IntList shape, IntList sizes, IntList strides);
 
 }  // namespace treadle

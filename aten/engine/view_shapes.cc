@@ -39,9 +39,8 @@ DimVector infer_size(const char* op, IntList sizes, int64_t numel) {
 }
 
 std::optional<DimVector> view_strides(IntList old_sizes, IntList old_strides, IntList sizes) {
-  int64_t numel = 1;
-  for (int64_t s : old_sizes) numel *= s;
-  if (numel == 0) return sizes == old_sizes ? DimVector(old_strides) : contiguous_strides(sizes);
+  if (product(old_sizes) == 0)
+    return sizes == old_sizes ? DimVector(old_strides) : contiguous_strides(sizes);
 
   // Runs of old dimensions that one stride covers, innermost first.
   struct Run {
@@ -111,17 +110,10 @@ bool is_dense(const Tensor& t) {
 }
 
 DimVector broadcast_sizes(const char* op, IntList a, IntList b) {
-  const IntList& longer = a.size() >= b.size() ? a : b;
-  const IntList& shorter = a.size() >= b.size() ? b : a;
-  DimVector result(longer);
-  const size_t lead = longer.size() - shorter.size();
-  for (size_t d = 0; d < shorter.size(); ++d) {
-    int64_t& size = result[lead + d];
-    if (size == 1) size = shorter[d];
-    check<ErrorKind::Runtime>(shorter[d] == size || shorter[d] == 1, OpName(op),
-                              "expected shapes that broadcast, got ", a, " and ", b);
-  }
-  return result;
+  std::optional<DimVector> shape = broadcast_shape(a, b);
+  check<ErrorKind::Runtime>(shape.has_value(), OpName(op), "expected shapes that broadcast, got ",
+                            a, " and ", b);
+  return *std::move(shape);
 }
 
 }  // namespace treadle::shape

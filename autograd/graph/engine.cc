@@ -231,8 +231,8 @@ void run_node(GraphTask& task, ReadyQueue& ready, uint32_t index) {
       if (next.gradients.empty()) next.gradients.resize(next.node->num_inputs());
       const InputMetadata& expected = next.node->input(nr);
       if (!fits(expected, grads[i])) {
-        grads[i] = fit_gradient(expected, std::move(grads[i]), node.broadcasts(),
-                                node.name() + ": gradient " + std::to_string(i));
+        grads[i] = fit_gradient(expected, std::move(grads[i]), node.broadcasts(), node.name(),
+                                "gradient", i);
       }
       add_to(next.gradients[nr], std::move(grads[i]));
     }
@@ -315,15 +315,15 @@ std::vector<Edge> input_edges(const char* op, TensorList inputs) {
 }  // namespace
 
 Tensor fit_gradient(const InputMetadata& expected, Tensor grad, bool broadcasts,
-                    const std::string& where) {
+                    std::string_view op, const char* part, size_t number) {
   if (fits(expected, grad)) return grad;
   const IntList sizes = expected.sizes;
   check<ErrorKind::Runtime>(
-      sizes == grad.sizes() || (broadcasts && is_expandable_to(sizes, grad.sizes())), OpName(where),
-      "expected a gradient of shape ", sizes, ", got ", grad.sizes());
-  check<ErrorKind::Runtime>(grad.device() == expected.device || grad.dim() == 0, OpName(where),
-                            "expected a gradient on device ", expected.device, ", got one on ",
-                            grad.device());
+      sizes == grad.sizes() || (broadcasts && is_expandable_to(sizes, grad.sizes())), OpName(op),
+      part, " ", number, ": expected a gradient of shape ", sizes, ", got ", grad.sizes());
+  check<ErrorKind::Runtime>(grad.device() == expected.device || grad.dim() == 0, OpName(op), part,
+                            " ", number, ": expected a gradient on device ", expected.device,
+                            ", got one on ", grad.device());
   return reduce_to(grad, sizes, expected.dtype);
 }
 
@@ -342,8 +342,7 @@ std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef
       if (state.gradients.empty()) state.gradients.resize(state.node->num_inputs());
       const InputMetadata& expected = state.node->input(roots[i].input_nr);
       add_to(state.gradients[roots[i].input_nr],
-             fit_gradient(expected, std::move(gradients[i]), false,
-                          "backward: output " + std::to_string(i)));
+             fit_gradient(expected, std::move(gradients[i]), false, "backward", "output", i));
       if (--state.dependencies == 0) ready.push(state.node->sequence_nr(), index);
     }
     gradients.clear();

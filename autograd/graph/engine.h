@@ -41,9 +41,9 @@ std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef
                                  WalkOptions options);
 
 // Makes `grad` fit its tensor: converts the dtype and, where `broadcasts`, sums over the broadcast
-// dimensions. RuntimeError when the shapes do not fit; the message begins with `where`.
+// dimensions. RuntimeError "op: part number: expected ..." when the shapes do not fit.
 Tensor fit_gradient(const InputMetadata& expected, Tensor grad, bool broadcasts,
-                    const std::string& where);
+                    std::string_view op, const char* part, size_t number);
 
 // The id of the backward that runs on this thread, unique in the process, or -1 for none.
 int64_t current_backward();

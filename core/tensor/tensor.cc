@@ -14,14 +14,6 @@
 namespace treadle {
 namespace {
 
-[[noreturn, gnu::cold]] void bad_sizes(IntList sizes) {
-  for (int64_t s : sizes) {
-    check<ErrorKind::Runtime>(s >= 0, "expected sizes >= 0, got sizes = ", sizes);
-  }
-  fail<ErrorKind::Runtime>("expected sizes whose bytes can be counted in 63 bits, got sizes = ",
-                           sizes);
-}
-
 // The device of a new tensor. It has no index if there is one such device.
 Device place_for(ScalarType dtype, Device device) {
   if (device.is_cpu() || device.is_meta()) {
@@ -97,7 +89,7 @@ TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes)
     sizes_[d] = size;
     strides_[d] = stride;
     if (size < 0 || __builtin_mul_overflow(stride, size > 1 ? size : 1, &stride)) [[unlikely]]
-      bad_sizes(sizes);
+      fail_sizes(sizes);
     numel *= size;
   }
   numel_ = numel;
@@ -265,21 +257,10 @@ int64_t checked_numel(IntList sizes, int64_t item) {
   int64_t numel = 1, span = item;
   for (int64_t size : sizes) {
     if (size < 0 || __builtin_mul_overflow(span, size > 1 ? size : 1, &span)) [[unlikely]]
-      bad_sizes(sizes);
+      fail_sizes(sizes);
     numel *= size;
   }
   return numel;
-}
-
-DimVector contiguous_strides(IntList sizes) {
-  DimVector strides(sizes.size());
-  int64_t stride = 1;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    strides[d] = stride;
-    if (__builtin_mul_overflow(stride, sizes[d] > 1 ? sizes[d] : 1, &stride)) [[unlikely]]
-      bad_sizes(sizes);
-  }
-  return strides;
 }
 
 int64_t wrap_dim(std::string_view op, int64_t dim, int64_t rank) {

@@ -16,6 +16,7 @@
 #include "core/base/array_ref.h"
 #include "core/base/device.h"
 #include "core/base/error.h"
+#include "core/base/geometry.h"
 #include "core/base/intrusive_ptr.h"
 #include "core/base/layers.h"
 #include "core/base/python_slot.h"
@@ -223,7 +224,6 @@ Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList str
 // The product of non-negative sizes. RuntimeError naming the sizes when one is negative or the
 // product exceeds 2^63-1 bytes of `item` each.
 int64_t checked_numel(IntList sizes, int64_t item = 1);
-DimVector contiguous_strides(IntList sizes);
 // `dim` in [-rank, rank) (rank 0 counts as 1) -> [0, rank); IndexError "Dimension out of range
 // (expected to be in range of [-2, 1], but got 5)" prefixed by the operator.
 int64_t wrap_dim(std::string_view op, int64_t dim, int64_t rank);

@@ -1,4 +1,5 @@
-// A contiguous tensor seen along one dimension, as outer x size x inner, and loops over its slices.
+// Loops over the slices of a contiguous tensor along one dimension (DimSlices of
+// core/base/geometry.h).
 //
 // A slice is the set of `size` elements that differ in that dimension only. Their distance is
 // `inner`. Softmax, sorting, scans and reductions along a dimension work on one slice at a time.
@@ -16,23 +17,6 @@ namespace treadle::cpu {
 
 // The approximate number of elements in one piece of a parallel loop.
 inline constexpr int64_t kGrain = 32768;
-
-struct DimSlices {
-  int64_t outer = 1, size = 1, inner = 1;
-  int64_t count() const { return outer * inner; }
-};
-
-// `dim` may be negative. A 0-dim tensor is one slice of one element.
-inline DimSlices dim_slices(IntList sizes, int64_t dim) {
-  DimSlices s;
-  if (sizes.empty()) return s;
-  const int64_t rank = static_cast<int64_t>(sizes.size());
-  if (dim < 0) dim += rank;
-  for (int64_t d = 0; d < dim; ++d) s.outer *= sizes[d];
-  s.size = sizes[dim];
-  for (int64_t d = dim + 1; d < rank; ++d) s.inner *= sizes[d];
-  return s;
-}
 
 // The number of units of `work` elements in a piece.
 inline int64_t grain_for(int64_t work) {

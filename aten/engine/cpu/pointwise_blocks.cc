@@ -27,29 +27,6 @@ struct Access {
   bool constant;   // one element, seen everywhere
 };
 
-// The index tuple of element `linear`.
-void unravel(const PointwiseCall& call, int64_t linear, int64_t* index) {
-  for (int d = call.dims - 1; d >= 0; --d) {
-    index[d] = linear % call.shape[d];
-    linear /= call.shape[d];
-  }
-}
-
-int64_t offset_of(const PointwiseCall& call, const int64_t* strides, const int64_t* index) {
-  int64_t offset = 0;
-  for (int d = 0; d < call.dims; ++d) offset += index[d] * strides[d];
-  return offset;
-}
-
-// To the first element of the next row.
-void next_row(const PointwiseCall& call, int64_t* index) {
-  index[call.dims - 1] = 0;
-  for (int d = call.dims - 2; d >= 0; --d) {
-    if (++index[d] < call.shape[d]) return;
-    index[d] = 0;
-  }
-}
-
 class StridedRun {
  public:
   StridedRun(const PointwiseCall& call, PointwiseBlock* block, ScalarType result)
@@ -64,7 +41,7 @@ class StridedRun {
     // Small enough for the stack; uninitialised, for most runs use few of them.
     alignas(64) char buffers[kMaxPointwiseInputs + 1][kBlock * kMaxItem];
     DimVector index(static_cast<size_t>(call_.dims));
-    unravel(call_, begin, index.data());
+    unravel(shape(), begin, index.data());
     for (int k = 0; k < call_.inputs; ++k) {
       if (!in_[k].constant) continue;
       in_[k].convert(call_.in[k].data, 0, buffers[k], item_size(call_.compute),
@@ -103,19 +80,20 @@ class StridedRun {
       for (int k = 0; k < call_.inputs; ++k) {
         in[k] = buffers[k];
         if (in_[k].constant) continue;
-        char* const source = call_.in[k].data + offset_of(call_, call_.in[k].strides, index);
+        char* const source =
+            call_.in[k].data + offset_of(IntList(call_.in[k].strides, dims()), index);
         if (in_[k].unit_rows)
           in[k] = source;
         else
           in_[k].convert(source, in_[k].inner, buffers[k], item_size(call_.compute), n);
       }
-      char* const target = call_.out.data + offset_of(call_, call_.out.strides, index);
+      char* const target = call_.out.data + offset_of(IntList(call_.out.strides, dims()), index);
       char* const result = out_.unit_rows ? target : buffers[kMaxPointwiseInputs];
       block_(result, in, call_.scalars, n, Pass::InOrder);
       if (!out_.unit_rows) out_.convert(result, item_size(result_), target, out_.inner, n);
       at += n;
       index[call_.dims - 1] += n;
-      if (index[call_.dims - 1] == row_) next_row(call_, index);
+      if (index[call_.dims - 1] == row_) next_row(shape(), index);
     }
   }
 
@@ -137,7 +115,7 @@ class StridedRun {
       block_(result, in, call_.scalars, n, Pass::InOrder);
       if (!out_.dense) scatter(index, n, result);
       at += n;
-      if (at < end) unravel(call_, at, index);
+      if (at < end) unravel(shape(), at, index);
     }
   }
 
@@ -158,11 +136,14 @@ class StridedRun {
     DimVector index(start, start + call_.dims);
     for (int64_t done = 0; done < n;) {
       const int64_t count = std::min(n - done, row_ - index[static_cast<size_t>(call_.dims - 1)]);
-      f(offset_of(call_, strides, index.data()), done, count);
+      f(offset_of(IntList(strides, dims()), index.data()), done, count);
       done += count;
-      next_row(call_, index.data());
+      next_row(shape(), index.data());
     }
   }
+
+  size_t dims() const { return static_cast<size_t>(call_.dims); }
+  IntList shape() const { return {call_.shape, dims()}; }
 
   const PointwiseCall& call_;
   PointwiseBlock* block_;

@@ -76,13 +76,10 @@ class Cascade {
 class Walk {
  public:
   Walk(const DimVector& sizes, const DimVector& strides, int64_t linear)
-      : sizes_(sizes), strides_(strides), index_(sizes.size()) {
-    for (size_t d = sizes.size(); d-- > 0;) {
-      index_[d] = linear % sizes[d];
-      linear /= sizes[d];
-      offset_ += index_[d] * strides[d];
-    }
-  }
+      : sizes_(sizes),
+        strides_(strides),
+        index_(unravel(sizes, linear)),
+        offset_(offset_of(strides, index_.data())) {}
   int64_t offset() const { return offset_; }
   // Elements left in the innermost row.
   int64_t left() const { return sizes_.back() - index_.back(); }
@@ -104,7 +101,7 @@ class Walk {
   const DimVector& sizes_;
   const DimVector& strides_;
   DimVector index_;
-  int64_t offset_ = 0;
+  int64_t offset_;
 };
 
 class Reduction {

@@ -56,17 +56,11 @@ DimVector leading(const Tensor& t) {
 // Sizes that both lists of leading dimensions broadcast to.
 DimVector broadcast(const DimVector& a, const DimVector& b, const Tensor& query,
                     const Tensor& other) {
-  const DimVector &longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
-  DimVector out(longer);
-  const size_t skip = longer.size() - shorter.size();
-  for (size_t d = 0; d < shorter.size(); ++d) {
-    check<ErrorKind::Runtime>(
-        longer[skip + d] == shorter[d] || longer[skip + d] == 1 || shorter[d] == 1, OpName(kName),
-        "expected leading dimensions that broadcast together, got shapes ", query.sizes(), " and ",
-        other.sizes());
-    if (longer[skip + d] == 1) out[skip + d] = shorter[d];
-  }
-  return out;
+  std::optional<DimVector> sizes = broadcast_shape(a, b);
+  check<ErrorKind::Runtime>(sizes.has_value(), OpName(kName),
+                            "expected leading dimensions that broadcast together, got shapes ",
+                            query.sizes(), " and ", other.sizes());
+  return *std::move(sizes);
 }
 
 Tensor with_leading(const Tensor& t, const DimVector& batch) {

@@ -78,8 +78,7 @@ class IntegerConvolution {
   }
   // (N, C, spatial...) as (N, groups, C / groups, positions).
   Tensor rows(const Tensor& t) const {
-    int64_t positions = 1;
-    for (const int64_t size : t.sizes().slice(2)) positions *= size;
+    const int64_t positions = product(t.sizes().slice(2));
     return aten::reshape(t, {t.size(0), groups_, t.size(1) / groups_, positions});
   }
   // The part of `t`, of these sizes, that the element `at` of the kernel sees.

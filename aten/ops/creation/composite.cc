@@ -69,14 +69,7 @@ namespace {
 DimVector dense_strides_in_order_of(const Tensor& t) {
   const DimVector own(t.strides());
   const DimVector order = memory_order(t.sizes(), &own, 1);
-  DimVector strides(order.size());
-  int64_t step = 1;
-  for (size_t i = order.size(); i-- > 0;) {
-    const size_t d = static_cast<size_t>(order[i]);
-    strides[d] = step;
-    step *= std::max<int64_t>(t.sizes()[d], 1);
-  }
-  return strides;
+  return dense_strides(t.sizes(), order);
 }
 
 }  // namespace

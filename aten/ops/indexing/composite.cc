@@ -111,7 +111,7 @@ void check_bool_mask(const char* op, const Tensor& mask) {
 }
 
 DimVector broadcast_sizes(const char* op, const Tensor& a, const Tensor& b) {
-  const auto sizes = shape::broadcast_two(a.sizes(), b.sizes());
+  const auto sizes = broadcast_shape(a.sizes(), b.sizes());
   check<ErrorKind::Runtime>(sizes.has_value(), OpName(op),
                             "expected shapes that broadcast together, got ", a.sizes(), " and ",
                             b.sizes());
@@ -237,7 +237,7 @@ Tensor take_along_dim(const Tensor& self, const Tensor& given, std::optional<int
   if (self.dim() == 0) return aten::gather(self, 0, indices);
   DimVector own(self.sizes()), theirs(indices.sizes());
   own[d] = theirs[d] = 1;
-  const auto sizes = shape::broadcast_two(own, theirs);
+  const auto sizes = broadcast_shape(own, theirs);
   check<ErrorKind::Runtime>(sizes.has_value(), OpName("take_along_dim"),
                             "expected shapes that broadcast together but for dimension ", d,
                             ", got ", self.sizes(), " and ", indices.sizes());

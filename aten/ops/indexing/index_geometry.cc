@@ -5,21 +5,6 @@
 
 namespace treadle::shape {
 
-std::optional<DimVector> broadcast_two(IntList a, IntList b) {
-  const IntList longer = a.size() >= b.size() ? a : b;
-  const IntList shorter = a.size() >= b.size() ? b : a;
-  const size_t lead = longer.size() - shorter.size();
-  DimVector sizes(longer);
-  for (size_t i = 0; i < shorter.size(); ++i) {
-    int64_t& size = sizes[lead + i];
-    if (size == 1)
-      size = shorter[i];
-    else if (shorter[i] != 1 && shorter[i] != size)
-      return std::nullopt;
-  }
-  return sizes;
-}
-
 IndexGeometry index_geometry(const char* op, const Tensor& self, TensorList indices) {
   check<ErrorKind::Index>(static_cast<int64_t>(indices.size()) <= self.dim(), OpName(op),
                           "expected at most ", self.dim(), " indices for a tensor of shape ",
@@ -39,7 +24,7 @@ IndexGeometry index_geometry(const char* op, const Tensor& self, TensorList indi
     if (g.indexed_dims.empty()) {
       g.index_sizes = index.sizes();
     } else {
-      const auto sizes = broadcast_two(g.index_sizes, index.sizes());
+      const auto sizes = broadcast_shape(g.index_sizes, index.sizes());
       check<ErrorKind::Index>(sizes.has_value(), OpName(op),
                               "expected index tensors whose shapes broadcast together, got ",
                               g.index_sizes, " and ", index.sizes());

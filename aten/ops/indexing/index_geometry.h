@@ -24,7 +24,4 @@ struct IndexGeometry {
 // IndexError when there are too many, when one has another dtype, or when they do not broadcast.
 IndexGeometry index_geometry(const char* op, const Tensor& self, TensorList indices);
 
-// The shape that two shapes broadcast to; nothing when they do not.
-std::optional<DimVector> broadcast_two(IntList a, IntList b);
-
 }  // namespace treadle::shape

@@ -58,7 +58,7 @@ TensorSpec index_put_integer(const char* /*op*/, const Tensor& self, TensorList 
   const char* const op = "index_put";
   const TensorSpec target = index_integer(op, self, indices);
   check_same_dtype(op, "values", self, values);
-  const auto sizes = broadcast_two(target.sizes, values.sizes());
+  const auto sizes = broadcast_shape(target.sizes, values.sizes());
   check<ErrorKind::Runtime>(sizes && *sizes == target.sizes, OpName(op),
                             "expected values that broadcast to the indexed shape ", target.sizes,
                             ", got shape ", values.sizes());

@@ -20,13 +20,7 @@ void require_success(const char* op, const char* what, const Tensor& info) {
     const int64_t failed = aten::item(aten::select(flat, 0, i)).to<int64_t>();
     if (failed == 0) continue;
     if (info.dim() == 0) fail<ErrorKind::LinAlg>(OpName(op), what, " ", failed);
-    DimVector index(info.sizes());
-    int64_t rest = i;
-    for (size_t d = index.size(); d-- > 0;) {
-      const int64_t size = index[d];
-      index[d] = rest % size;
-      rest /= size;
-    }
+    const DimVector index = unravel(info.sizes(), i);
     fail<ErrorKind::LinAlg>(OpName(op), what, " ", failed, " at batch index ", IntList(index));
   }
 }

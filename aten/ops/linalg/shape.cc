@@ -20,16 +20,11 @@ void same_dtype(const char* op, const char* a, const Tensor& x, const char* b, c
 }
 
 DimVector broadcast(std::string_view op, IntList a, IntList b, const Tensor& x, const Tensor& y) {
-  DimVector sizes(std::max(a.size(), b.size()), 1);
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    const int64_t m = d < a.size() ? a[a.size() - 1 - d] : 1,
-                  n = d < b.size() ? b[b.size() - 1 - d] : 1;
-    check<ErrorKind::Runtime>(m == n || m == 1 || n == 1, OpName(shown_linalg(op)),
-                              "expected batch dimensions that broadcast, got shapes ", x.sizes(),
-                              " and ", y.sizes());
-    sizes[sizes.size() - 1 - d] = m == 1 ? n : m;
-  }
-  return sizes;
+  std::optional<DimVector> sizes = broadcast_shape(a, b);
+  check<ErrorKind::Runtime>(sizes.has_value(), OpName(shown_linalg(op)),
+                            "expected batch dimensions that broadcast, got shapes ", x.sizes(),
+                            " and ", y.sizes());
+  return *std::move(sizes);
 }
 
 TensorSpec empty_of(const Tensor& like, ScalarType dtype) {

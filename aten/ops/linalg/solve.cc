@@ -60,8 +60,6 @@ constexpr char kSingular[] =
     "expected invertible matrices, got one whose LU factors have a zero "
     "pivot, number";
 
-int64_t product(IntList sizes) { return checked_numel(sizes); }
-
 Tensor identity(int64_t n, const Tensor& like) {
   return aten::eye(n, like.dtype(), std::nullopt, like.device());
 }
@@ -205,7 +203,7 @@ Tensor linalg_tensorinv(const Tensor& self, int64_t ind) {
                             self.dim(), "], got ind = ", ind);
   const IntList first = self.sizes().slice(0, static_cast<size_t>(ind)),
                 rest = self.sizes().slice(static_cast<size_t>(ind));
-  const int64_t rows = product(first), columns = product(rest);
+  const int64_t rows = checked_numel(first), columns = checked_numel(rest);
   check<ErrorKind::Runtime>(rows == columns, OpName("linalg.tensorinv"),
                             "expected sizes with one product before and behind "
                             "dimension ",
@@ -233,7 +231,7 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntLi
                             a.sizes(), " and ", other.sizes());
   const IntList result = a.sizes().slice(count);
   const int64_t n = other.numel();
-  check<ErrorKind::Runtime>(product(result) == n && a.numel() == n * n,
+  check<ErrorKind::Runtime>(checked_numel(result) == n && a.numel() == n * n,
                             OpName("linalg.tensorsolve"),
                             "expected input with as many columns as other has "
                             "elements, got shapes ",

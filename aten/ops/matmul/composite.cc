@@ -105,8 +105,7 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   if (db == 1) return aten::squeeze(aten::matmul(self, aten::unsqueeze(other, 1)), -1);
   if (db == 2) {  // every row of self at once
     DimVector shape(self.sizes());
-    int64_t rows = 1;
-    for (size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
+    const int64_t rows = product(IntList(shape).slice(0, shape.size() - 1));
     shape.back() = other.size(1);
     return aten::reshape(aten::mm(aten::reshape(self, {rows, self.size(-1)}), other), shape);
   }
@@ -130,8 +129,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
                             ",), got ", bias.sizes());
   if (input.dim() == 2) return aten::addmm(bias, input, aten::t(weight));
   DimVector shape(input.sizes());
-  int64_t rows = 1;
-  for (size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
+  const int64_t rows = product(IntList(shape).slice(0, shape.size() - 1));
   shape.back() = weight.size(0);
   return aten::reshape(
       aten::addmm(bias, aten::reshape(input, {rows, input.size(-1)}), aten::t(weight)), shape);

@@ -93,9 +93,8 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   check<ErrorKind::Runtime>(!given_offsets.defined() || ends.size(-1) > 0, OpName(kOp),
                             "expected at least one offset for each row, got none");
 
-  int64_t rows = 1, inner = 1;
-  for (const int64_t size : data.sizes().slice(0, outer)) rows *= size;
-  for (const int64_t size : data.sizes().slice(outer + 1)) inner *= size;
+  const int64_t rows = product(data.sizes().slice(0, outer));
+  const int64_t inner = product(data.sizes().slice(outer + 1));
   const int64_t size = data.size(d);
   const Tensor offsets =
       given_offsets.defined()

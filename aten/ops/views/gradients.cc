@@ -11,15 +11,6 @@
 
 namespace treadle::autograd {
 
-bool is_expandable_to(IntList from, IntList to) {
-  if (from.size() > to.size()) return false;
-  const size_t extra = to.size() - from.size();
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (from[i] != to[extra + i] && from[i] != 1) return false;
-  }
-  return true;
-}
-
 Tensor sum_to(const Tensor& grad, IntList sizes) {
   if (!grad.defined() || grad.sizes() == sizes) return grad;
   const IntList have = grad.sizes();

@@ -8,9 +8,6 @@
 
 namespace treadle::autograd {
 
-// Whether a tensor of shape `from` broadcasts to `to`.
-bool is_expandable_to(IntList from, IntList to);
-
 // The gradient of a broadcast from `sizes`: sums the dimensions that were broadcast.
 Tensor sum_to(const Tensor& grad, IntList sizes);
 // The gradient of a conversion: from a complex gradient to a real value, the real part.

@@ -20,7 +20,7 @@ struct Lines {
 
 // `dim` may be negative. A 0-dim tensor is one line of one element.
 inline Lines lines_of(IntList sizes, int64_t dim) {
-  const cpu::DimSlices s = cpu::dim_slices(sizes, dim);
+  const DimSlices s = dim_slices(sizes, dim);
   return {s.count(), s.size, s.inner};
 }
 

@@ -42,14 +42,10 @@ struct Batches {
   int64_t count = 1;
   explicit Batches(const Tensor& query)
       : sizes(query.sizes().slice(0, static_cast<size_t>(query.dim() - 2))) {
-    for (const int64_t n : sizes) count *= n;
+    count = product(sizes);
   }
   int64_t offset(const Tensor& t, int64_t batch) const {
-    int64_t at = 0;
-    for (size_t d = sizes.size(); d-- > 0; batch /= sizes[d]) {
-      at += batch % sizes[d] * t.strides()[d];
-    }
-    return at;
+    return offset_at(sizes, t.strides(), batch);
   }
 };
 

@@ -28,12 +28,8 @@ class IndexedRows {
   }
 
   void seek(int64_t row) {
-    offset_ = 0;
-    for (size_t d = sizes_.size(); d-- > 0;) {
-      position_[d] = row % sizes_[d];
-      row /= sizes_[d];
-      offset_ += position_[d] * strides_[d];
-    }
+    unravel(sizes_, row, position_.data());
+    offset_ = offset_of(strides_, position_.data());
   }
   void next() {
     for (size_t d = sizes_.size(); d-- > 0;) {

@@ -66,7 +66,7 @@ Tensor nonzero_cpu(const Tensor& self) {
     }
     DimVector leading(sizes.slice(0, static_cast<size_t>(rank - 1)));
     const auto seek = [&](int64_t row) {
-      for (size_t d = leading.size(); d-- > 0; row /= sizes[d]) leading[d] = row % sizes[d];
+      unravel(sizes.slice(0, leading.size()), row, leading.data());
     };
     // Columns of one row. Every column is written but kept only if its element is nonzero, which
     // needs no branch.

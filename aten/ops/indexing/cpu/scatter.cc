@@ -87,8 +87,7 @@ void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIn
   }
   // A group is the rows that may write the same elements. It is processed in order, column block by
   // column block.
-  int64_t groups = 1;
-  for (int64_t d = 0; d < std::min(dim, last); ++d) groups *= sizes[d];
+  const int64_t groups = product(IntList(sizes).slice(0, static_cast<size_t>(std::min(dim, last))));
   const int64_t rows_in_group = index.numel() / width / groups;
   const int64_t block =
       dim == last ? width

@@ -30,19 +30,13 @@ void join(TensorList tensors, const Tensor& out, int64_t outer) {
   }
 }
 
-int64_t product_before(IntList sizes, int64_t dim) {
-  int64_t product = 1;
-  for (int64_t d = 0; d < dim; ++d) product *= sizes[static_cast<size_t>(d)];
-  return product;
-}
-
 template <class T>
 void cat_cuda(TensorList tensors, int64_t dim, IntList /*lengths*/, const Tensor& out) {
-  join(tensors, out, product_before(out.sizes(), wrap_dim("cat", dim, out.dim())));
+  join(tensors, out, dim_slices(out.sizes(), dim).outer);
 }
 template <class T>
 void stack_cuda(TensorList tensors, int64_t dim, const Tensor& out) {
-  join(tensors, out, product_before(out.sizes(), wrap_dim("stack", dim, out.dim())));
+  join(tensors, out, dim_slices(out.sizes(), dim).outer);
 }
 
 const auto cat_registered = register_cuda<aten::ops::_cat>(

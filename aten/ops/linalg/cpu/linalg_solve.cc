@@ -17,22 +17,9 @@ namespace {
 // The matrix of an operand for each matrix of a result, where batches broadcast.
 class BatchMap {
  public:
-  BatchMap(IntList result, IntList operand) : result_(result), steps_(result.size(), 0) {
-    int64_t step = 1;
-    const size_t shift = result.size() - operand.size();
-    for (size_t d = operand.size(); d-- > 0;) {
-      if (operand[d] != 1) steps_[d + shift] = step;
-      step *= operand[d];
-    }
-  }
-  int64_t operator()(int64_t i) const {
-    int64_t at = 0;
-    for (size_t d = result_.size(); d-- > 0;) {
-      at += i % result_[d] * steps_[d];
-      i /= result_[d];
-    }
-    return at;
-  }
+  BatchMap(IntList result, IntList operand)
+      : result_(result), steps_(broadcast_strides(result, operand, contiguous_strides(operand))) {}
+  int64_t operator()(int64_t i) const { return offset_at(result_, steps_, i); }
 
  private:
   DimVector result_, steps_;
