@@ -25,7 +25,7 @@ from .model import expr
 from .model.entry import Condition, Entry, Kind, Model, Policy, Promotion
 from .model.load import load
 from .model.schema import Form
-from .operators.contract import check_text
+from .operators.contract import check_text, is_message
 from .operators.lookup import shown_first
 from .render import write_if_changed
 
@@ -91,6 +91,9 @@ def kind_text(e: Entry) -> str:
 
 def _condition_words(c: Condition) -> str:
     tree = c.tree
+    if is_message(tree):
+        words = check_text(c)
+        return words[0].upper() + words[1:]
     if isinstance(tree, expr.Binary) and tree.operator in _OPERATORS:
         left = tree.left
         measure = isinstance(left, expr.Method) and not left.arguments

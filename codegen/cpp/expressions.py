@@ -93,6 +93,8 @@ class Contract(Translator):
     """A condition of `check`: comparisons hold over lists and optionals as well."""
 
     def call(self, node: expr.Call) -> code.Expr:
+        if node.function == "message":
+            return self.visit(node.arguments[0])
         if node.function != "one_of":
             return super().call(node)
         subject, *texts = self.each(node.arguments)

@@ -25,7 +25,7 @@ class CalleeKind(Word):
     HELPER = "helper"  # declared in formulas.yaml
     METHOD = "method"  # of a tensor, a list or a number
     SCALAR = "scalar"  # a function of elements
-    CONDITION = "condition"  # any, one_of
+    CONDITION = "condition"  # any, message, one_of
     SHAPE = "shape"  # a shape rule
     WORD = "word"  # not_implemented
 

@@ -34,11 +34,20 @@ def _unless(condition: code.Expr, then: Statement) -> Statement:
 # ---- conditions ----------------------------------------------------------------------------------
 
 
+def is_message(tree: Expr) -> bool:
+    """Whether a condition has words for people: message(condition, "words")."""
+    return isinstance(tree, expr.Call) and tree.function == "message"
+
+
 def check_text(condition: Condition) -> str:
-    """A condition as messages and pages write it: "side in ('left', 'right')" for a choice of
-    texts.
+    """A condition as messages and pages write it: the words of message(), "side in ('left',
+    'right')" for a choice of texts.
     """
     tree = condition.tree
+    if is_message(tree):
+        told = tree.children[1]
+        assert isinstance(told, expr.String)
+        return told.value
     if isinstance(tree, expr.Call) and tree.function == "one_of":
         subject, *texts = tree.arguments
         words = ", ".join(f"'{t.value}'" for t in texts if isinstance(t, expr.String))
@@ -47,12 +56,25 @@ def check_text(condition: Condition) -> str:
 
 
 def _subjects(node: Expr) -> Iterator[Expr]:
-    """The parts of a condition whose values its message shows: names and method calls, in order."""
-    if isinstance(node, (expr.Name, expr.Method, expr.Index)):
+    """The parts of a condition whose values its message shows: names and method calls, in order.
+    Where the message has words, the dtypes and numbers that questions are asked of.
+    """
+    if is_message(node):
+        yield from (_asked(part) for part in _subjects(node.children[0]))
+    elif isinstance(node, (expr.Name, expr.Method, expr.Index)):
         yield node
     else:
         for child in node.children:
             yield from _subjects(child)
+
+
+def _asked(node: Expr) -> Expr:
+    """self.is_complex() asks for the dtype of self, exponent.is_integral() for the number."""
+    if not isinstance(node, expr.Method) or not node.name.startswith("is_"):
+        return node
+    if node.name in ("is_floating_point", "is_complex"):
+        return expr.Method(node.on, "dtype", ())
+    return node.on
 
 
 def _violation(operator: code.Expr, condition: Condition) -> Statement:

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ class Diagnostics {
  public:
   void add(schema::Diagnostic diagnostic) { items_.push_back(std::move(diagnostic)); }
   bool empty() const { return items_.empty(); }
+  std::size_t size() const { return items_.size(); }
 
   // All of them in the order of their places: files in the order of `files`, then lines, then
   // columns.

@@ -29,7 +29,7 @@ struct Callee {
     Helper,     // declared in formulas.yaml
     Method,     // of a tensor, a list or a number
     Scalar,     // a function of elements
-    Condition,  // any, one_of
+    Condition,  // any, message, one_of
     Shape,      // a shape rule
     Word,       // not_implemented
   };

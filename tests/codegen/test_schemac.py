@@ -415,7 +415,7 @@ def test_trees(tmp_path: Path) -> None:
         """
 - func: f(Tensor self, Scalar low, int[2] size=[1,2], float? eps=None) -> Tensor
   pointwise: "low == 2 ? -self : exp(self) * 1.5"
-  check: ["self.dim() == 2 && size[0] > 0", eps == None]
+  check: ['message(self.dim() == 2 && size[0] > 0, "a matrix")', eps == None]
 """,
     )
     element = {"type": "element"}
@@ -448,7 +448,9 @@ def test_trees(tmp_path: Path) -> None:
     check, none = op["check"]
     assert (check["line"], check["column"]) == (4, 12)
     assert check["tree"]["type"] == none["tree"]["type"] == "bool"
-    left, right = check["tree"]["lhs"], check["tree"]["rhs"]
+    condition, words = check["tree"]["args"]
+    assert (condition["type"], words["value"]) == ("bool", "a matrix")
+    left, right = condition["lhs"], condition["rhs"]
     assert left["lhs"] == {
         "op": "method",
         "on": name | {"type": "Tensor"},

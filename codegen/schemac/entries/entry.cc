@@ -266,8 +266,11 @@ class EntryReader {
     for (const SourceText& text : texts) {
       try {
         Expression check = expression(text);
+        const std::size_t before = diagnostics_.size();
         check_names(check, scope("check"), diagnostics_);
         check_condition(check, op(), diagnostics_);
+        // A condition that is wrong is corrected first.
+        if (diagnostics_.size() == before) check_words(check, op(), diagnostics_);
         if (check.tree->kind == schema::ExprKind::Call && check.tree->text == "any") {
           for (const schema::Expr& name : check.tree->children)
             op().unlimited.push_back(name->text);

@@ -47,7 +47,33 @@ const char* problem_of_call(const ExprNode& call, const Operator& op, bool outer
                  : "it takes an argument of type str and the texts it may be, as in "
                    "'one_of(side, \"left\", \"right\")'";
   }
-  return "the functions of conditions are 'any' and 'one_of'";
+  if (call.text == "message") {
+    const bool words = children.size() == 2 && children[1]->kind == ExprKind::String;
+    return outermost && words ? nullptr
+                              : "it takes a whole condition and the words for it, as in "
+                                "'message(a > 0 || b > 0, \"a or b > 0\")'";
+  }
+  return "the functions of conditions are 'any', 'message' and 'one_of'";
+}
+
+// Whether the condition is more than one comparison: its text is no message for people.
+bool is_compound(const schema::Expr& condition) {
+  bool compound = false;
+  visit(condition, [&](const ExprNode& node) {
+    compound = compound || node.kind == ExprKind::Select || node.text == "&&" ||
+               node.text == "||" || (node.kind == ExprKind::Unary && node.text == "!");
+  });
+  return compound;
+}
+
+bool is_message(const Expression& expression) {
+  return expression.tree->kind == ExprKind::Call && expression.tree->text == "message";
+}
+
+// The condition that message() is given, or the whole expression.
+const schema::Expr& condition_of(const Expression& expression) {
+  const bool within = is_message(expression) && !expression.tree->children.empty();
+  return within ? expression.tree->children[0] : expression.tree;
 }
 
 }  // namespace
@@ -85,11 +111,22 @@ void check_condition(Expression& expression, const Operator& op, Diagnostics& di
     }
   });
   const ExprType type = type_condition(expression, op, diagnostics);
-  if (type.is_unknown() || type.is(BaseType::Bool)) return;
+  const schema::Expr& condition = condition_of(expression);
+  const ExprType of = condition == expression.tree ? type : expression.typing[condition.get()].type;
+  if (of.is_unknown() || of.is(BaseType::Bool)) return;
+  diagnostics.add(expression.source.diagnostic(
+      condition->offset,
+      "'" + print(condition) + "' in check of " + op.name() + " is not a condition",
+      "compare it with something, as in '" + print(condition) + " > 0'"));
+}
+
+void check_words(const Expression& expression, const Operator& op, Diagnostics& diagnostics) {
+  if (is_message(expression) || !is_compound(expression.tree)) return;
+  const std::string condition = print(expression.tree);
   diagnostics.add(expression.source.diagnostic(
       expression.tree->offset,
-      "'" + print(expression.tree) + "' in check of " + op.name() + " is not a condition",
-      "compare it with something, as in '" + print(expression.tree) + " > 0'"));
+      "'" + condition + "' in check of " + op.name() + " has several parts and no words for people",
+      "write 'message(" + condition + ", \"...\")', which says what is expected"));
 }
 
 }  // namespace treadle::schemac

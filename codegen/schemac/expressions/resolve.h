@@ -27,12 +27,17 @@ bool is_known(std::string_view name, const Scope& scope);
 void check_names(const Expression& expression, const Scope& scope, Diagnostics& diagnostics);
 
 // Reports an expression that is not a condition, such as `stride` or `stride + 1` under `check`,
-// and a call of something else than the two functions of conditions:
+// a condition of several parts without words, and a call of something else than the functions of
+// conditions:
 //
-//   one_of(side, "left", "right")  the text is one of these
-//   any(alpha, beta)               every value of these arguments is fine
+//   one_of(side, "left", "right")           the text is one of these
+//   any(alpha, beta)                        every value of these arguments is fine
+//   message(a > 0 || b > 0, "a or b > 0")   a condition of several parts, and what is expected
 //
 // Fills in the types of its parts.
 void check_condition(Expression& expression, const Operator& op, Diagnostics& diagnostics);
+
+// Reports a condition of several parts that is not in message(): its text is no message for people.
+void check_words(const Expression& expression, const Operator& op, Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

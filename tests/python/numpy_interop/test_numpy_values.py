@@ -117,14 +117,17 @@ def test_an_index_does_not_ask_numpy_for_old_names() -> None:
 
 def test_an_integer_has_no_negative_power() -> None:
     x = treadle.tensor([1, 2, 3])
-    message = (
-        "pow: expected self.is_floating_point() || self.is_complex() || !exponent.is_integral() || "
-        "exponent >= 0, got"
-    )
-    for call in (lambda: x**-1, lambda: treadle.pow(x, -2), lambda: x.pow_(-1)):
+    for name, exponent, call in (
+        ("pow", -1, lambda: x**-1),
+        ("pow", -2, lambda: treadle.pow(x, -2)),
+        ("pow_", -1, lambda: x.pow_(-1)),
+    ):
         with pytest.raises(RuntimeError) as info:
             call()
-        assert message in str(info.value).replace("pow_:", "pow:")
+        assert str(info.value) == (
+            f"{name}: expected an exponent >= 0 for integers, "
+            f"got self.dtype() = treadle.int64, exponent = {exponent}"
+        )
     assert x.tolist() == [1, 2, 3]
     assert (x**-1.0).tolist() == pytest.approx([1, 1 / 2, 1 / 3])
     assert (x.float() ** -1).tolist() == pytest.approx([1, 1 / 2, 1 / 3])
