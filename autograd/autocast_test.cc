@@ -39,7 +39,7 @@ class Autocast : public ::testing::Test {
     if (backend_of(DeviceType::CUDA)) return;
     const DeviceType type = register_backend(std::make_unique<TestingBackend>("cuda"));
     Dispatcher::instance().register_device_fallback(
-        type, &cpu_fallback, KernelOrigin{KernelSource::Fallback, "a test", 0, ""});
+        type, boxed_kernel<&cpu_fallback>, KernelOrigin{KernelSource::Fallback, "a test", 0, ""});
   }
   ~Autocast() override {
     set_enabled(DeviceType::CPU, false);

@@ -22,21 +22,16 @@ struct nothing {
   }
 };
 constexpr int kLine = 0;
-const char* const kNoChecks[] = {nullptr};
+constexpr EntryInfo kEntry = {.op = &nothing::op,
+                              .kind = OperatorKind::Composite,
+                              .data_free = true,
+                              .file = __FILE__,
+                              .line_place = &kLine};
 constexpr OperatorInfo kInfo = {.name = "benchmark::nothing",
                                 .base_name = "nothing",
-                                .entry = "benchmark::nothing",
                                 .schema = "nothing(Tensor self, int n) -> int",
-                                .form = Form::Functional,
-                                .kind = OperatorKind::Composite,
-                                .file = __FILE__,
-                                .line_place = &kLine,
-                                .checks = kNoChecks,
-                                .shape = "",
-                                .dtypes = "",
-                                .expression = "",
-                                .kernel_signature = "",
-                                .data_free = true};
+                                .entry = &kEntry,
+                                .form = Form::Functional};
 int64_t call_nothing(const Tensor& self, int64_t n) { return dispatch<nothing>(self, n); }
 KernelTable table;
 constinit Operator nothing::op(&kInfo, &table, &boxed_entry<nothing::Signature, &call_nothing>, 0);

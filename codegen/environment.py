@@ -13,7 +13,7 @@ from .bindings import stubs
 from .cpp import code, expressions, names, signatures
 from .gradients import layer
 from .model.entry import Kind, Policy, Promotion
-from .operators import contract, elements, linked, lists, lookup
+from .operators import contract, elements, facts, linked, lists, lookup
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -35,7 +35,6 @@ FILTERS: dict[str, Callable[..., object]] = {
     "types_only": signatures.types_only,
     "with_defaults": signatures.with_defaults,
     # how a kernel is found
-    "dtypes_text": lookup.dtypes_text,
     "inputs_of": lookup.inputs_of,
     "key_dtype": lookup.key_dtype,
     "key_names": lookup.key_names,
@@ -44,6 +43,11 @@ FILTERS: dict[str, Callable[..., object]] = {
     "tensors": lookup.tensors,
     "tensors_and_lists": lookup.tensors_and_lists,
     "written_lists": lookup.written_lists,
+    # the facts of an entry
+    "check_texts": facts.check_texts,
+    "dtype_rows": facts.dtype_rows,
+    "expression_nodes": facts.expression_nodes,
+    "moved_arguments": facts.moved_arguments,
     # the checks of a call
     "argument_lines": contract.argument_lines,
     "contract_lines": contract.contract_lines,

@@ -13,7 +13,7 @@
 #include "aten/engine/structured.h"
 #include "core/device/backend.h"
 #include "core/dispatch/call_counts.h"
-#include "core/dispatch/operator_schema.h"
+#include "core/schema/function_schema.h"
 
 namespace treadle {
 namespace {
@@ -81,17 +81,17 @@ const int64_t* stride_of_item(ScalarType t) {
   return &kItemStrides[std::countr_zero(static_cast<uint64_t>(item_size(t)))];
 }
 
-// The input whose shape the result has, when all inputs are contiguous CPU tensors of one dtype and
-// of that shape or 0-dim, and no number raises the dtype; null otherwise.
-const Tensor* find_simple(Promote promote, TensorRefs inputs, ArrayRef<Scalar> scalars,
-                          uint32_t promoting) {
+// The input whose shape the result has, when all inputs are contiguous tensors on the device, of
+// one dtype and of that shape or 0-dim, and no number raises the dtype; null otherwise.
+const Tensor* find_simple(Device device, Promote promote, TensorRefs inputs,
+                          ArrayRef<Scalar> scalars, uint32_t promoting) {
   const Tensor* shape = inputs[0];
   if (contract::kChecked && !shape->defined()) return nullptr;
   const ScalarType dtype = shape->dtype();
   for (const Tensor* input : inputs) {
     const TensorImpl* const t = input->impl();
     if (contract::kChecked &&
-        (t == nullptr || !t->device().is_cpu() || t->layout() != Layout::Strided)) {
+        (t == nullptr || t->device() != device || t->layout() != Layout::Strided)) {
       return nullptr;
     }
     if (t->dtype() != dtype || !t->is_contiguous() || t->is_wrapped_number()) return nullptr;
@@ -152,16 +152,13 @@ std::string to_string(const ShapesOf& shapes) {
 }
 
 // The size of dimension d, counted from the last, of what the inputs broadcast to.
-int64_t broadcast_size(const char* op, TensorRefs inputs, size_t d) {
+int64_t size_of_all(const char* op, TensorRefs inputs, size_t d) {
   int64_t size = 1;
   for (const Tensor* t : inputs) {
     const IntList sizes = t->sizes();
     if (d >= sizes.size()) continue;
-    const int64_t s = sizes[sizes.size() - 1 - d];
-    if (s == 1 || s == size) continue;
-    check<ErrorKind::Runtime>(size == 1, OpName(op), "expected shapes that broadcast, got ",
-                              ShapesOf{inputs});
-    size = s;
+    check<ErrorKind::Runtime>(broadcast_size(size, sizes[sizes.size() - 1 - d]), OpName(op),
+                              "expected shapes that broadcast, got ", ShapesOf{inputs});
   }
   return size;
 }
@@ -174,13 +171,13 @@ size_t broadcast_rank(TensorRefs inputs) {
 
 // The same checks as making the shape, before there is one that an exception would have to destroy.
 void require_broadcast(const char* op, TensorRefs inputs) {
-  for (size_t d = 0; d < broadcast_rank(inputs); ++d) broadcast_size(op, inputs, d);
+  for (size_t d = 0; d < broadcast_rank(inputs); ++d) size_of_all(op, inputs, d);
 }
 
 DimVector broadcast_shape(const char* op, TensorRefs inputs) {
   const size_t rank = broadcast_rank(inputs);
   DimVector shape(rank);
-  for (size_t d = 0; d < rank; ++d) shape[rank - 1 - d] = broadcast_size(op, inputs, d);
+  for (size_t d = 0; d < rank; ++d) shape[rank - 1 - d] = size_of_all(op, inputs, d);
   return shape;
 }
 
@@ -287,14 +284,7 @@ DimVector result_strides(const Prepared& p, TensorRefs inputs) {
   }
   if (all_contiguous) return contiguous_strides(p.shape);
   const DimVector order = memory_order(p.shape, seen, static_cast<int>(inputs.size()));
-  DimVector strides(p.shape.size());
-  int64_t stride = 1;
-  for (size_t i = order.size(); i-- > 0;) {
-    const size_t d = static_cast<size_t>(order[i]);
-    strides[d] = stride;
-    stride *= std::max<int64_t>(p.shape[d], 1);
-  }
-  return strides;
+  return dense_strides(p.shape, order);
 }
 
 Tensor new_result(const Prepared& p, TensorRefs inputs) {
@@ -316,37 +306,53 @@ void round_scalars(const Prepared& p, Promote promote, ArrayRef<Scalar>& scalars
   scalars = ArrayRef<Scalar>(rounded, scalars.size());
 }
 
-// Calls a boxed kernel: the tensors and scalars go where the schema has them, then the output,
-// which is contiguous and of the result's dtype.
-void run_boxed(const PointwiseOp& op, BoxedKernel kernel, const Types& types, TensorRefs inputs,
-               ArrayRef<Scalar> scalars, const Tensor& out) {
-  Stack stack;
+// put(argument) for each tensor and number of a call, in the order and of the types of the schema.
+template <class Put>
+void each_argument(const Operator& op, TensorRefs inputs, ArrayRef<Scalar> scalars, Put&& put) {
   size_t next_tensor = 0, next_scalar = 0;
-  for (const schema::Argument& a : schema_of(*op.op).arguments) {
+  for (const schema::Argument& a : op.schema().arguments) {
     if (a.type.is_tensor()) {
-      stack.push_back(Value(*inputs[next_tensor++]));
+      put(*inputs[next_tensor++]);
       continue;
     }
     const Scalar& s = scalars[next_scalar++];
     switch (a.type.base) {
       case schema::BaseType::Bool:
-        stack.push_back(Value(s.to<bool>()));
+        put(s.to<bool>());
         break;
       case schema::BaseType::Int:
-        stack.push_back(Value(s.to<int64_t>()));
+        put(s.to<int64_t>());
         break;
       case schema::BaseType::Float:
-        stack.push_back(Value(s.to<double>()));
+        put(s.to<double>());
         break;
       default:
-        stack.push_back(Value(s));
+        put(s);
         break;
     }
   }
-  const bool fits = out.is_contiguous() && out.dtype() == types.result;
-  const Tensor filled = fits ? out : empty_tensor(out.sizes(), types.result, out.device());
-  stack.push_back(Value(filled));
-  kernel(*op.op, stack);
+}
+
+// Calls a boxed kernel with the arguments and then the output, which is contiguous and of the
+// result's dtype.
+void run_boxed(const Operator& op, const BoxedKernel& kernel, ScalarType result, TensorRefs inputs,
+               ArrayRef<Scalar> scalars, const Tensor& out) {
+  const bool fits = out.is_contiguous() && out.dtype() == result;
+  const Tensor filled = fits ? out : empty_tensor(out.sizes(), result, out.device());
+  if (kernel.fill != nullptr) {
+    BorrowedValue arguments[kMaxPointwiseInputs + kMaxPointwiseScalars + 1];
+    size_t count = 0;
+    each_argument(op, inputs, scalars,
+                  [&](const auto& argument) { arguments[count++] = borrowed(argument); });
+    arguments[count++] = borrowed(filled);
+    kernel.fill(kernel.context, op, {arguments, count});
+  } else {
+    Stack stack;
+    each_argument(op, inputs, scalars,
+                  [&](const auto& argument) { stack.push_back(Value(argument)); });
+    stack.push_back(Value(filled));
+    kernel(op, stack);
+  }
   if (!fits) copy_strided(out, filled);
 }
 
@@ -364,26 +370,29 @@ Tensor fitted(const Prepared& p, const Tensor& t) {
                              operand.storage_offset());
 }
 
+// The kernel that a backend registered; null where it has none.
+const BoxedKernel* native_kernel(const PointwiseOp& op, Device device, ScalarType cell) {
+  const KernelRow* const row = op.op->table().row(device.type, Layout::Strided);
+  return row ? row->boxed[static_cast<size_t>(cell)] : nullptr;
+}
+
 // A call on a backend's device: by its own kernel, by one that it generates, or by the fallback.
 void run_on_backend(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
                     ArrayRef<Scalar> scalars, const Tensor& out) {
-  const KernelRow* const row = op.op->table().row(p.device.type, out.layout());
-  const BoxedKernel native = row ? row->boxed[static_cast<size_t>(p.types.cell)] : nullptr;
+  const BoxedKernel* const native = native_kernel(op, p.device, p.types.cell);
   if (native == nullptr) {
     LoopGeometry g(p.shape);
     g.add(broadcast_strides(p.shape, out.sizes(), out.strides()), out.element_size());
     for (const Tensor* t : inputs)
       g.add(broadcast_strides(p.shape, t->sizes(), t->strides()), t->element_size());
     g.order();
-    const OperatorInfo& info = op.op->info();
-    const ExpressionSource source{info.base_name, info.schema, info.expression};
-    if (run_generated(source, out, g.strides[0], inputs, g.strides + 1, scalars, g.shape,
+    if (run_generated(*op.op, out, g.strides[0], inputs, g.strides + 1, scalars, g.shape,
                       p.types.compute)) {
       count_call(p.device.type, *op.op, CallRoute::Generated);
       return;
     }
   }
-  const BoxedKernel boxed = find_boxed(*op.op, p.device, out.layout(), p.types.cell);
+  const BoxedKernel* const boxed = find_boxed(*op.op, p.device, out.layout(), p.types.cell);
   if (boxed == nullptr) no_kernel(*op.op, p.device, out.layout(), p.types.cell);
   Tensor operands[kMaxPointwiseInputs];
   const Tensor* given[kMaxPointwiseInputs];
@@ -392,7 +401,26 @@ void run_on_backend(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
     given[k] = &operands[k];
   }
   if (native != nullptr) inputs = TensorRefs(given, inputs.size());
-  run_boxed(op, boxed, p.types, inputs, scalars, out);
+  run_boxed(*op.op, *boxed, p.types.result, inputs, scalars, out);
+}
+
+// The result of a simple call on a backend's device, by a kernel of the backend's own; undefined
+// where the call is another.
+Tensor try_backend(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
+                   uint32_t promoting) {
+  if (!any_backend() || !inputs[0]->defined() || inputs[0]->is_cpu()) return {};
+  const Device device = inputs[0]->device();
+  const Tensor* const shape = find_simple(device, op.promote, inputs, scalars, promoting);
+  if (shape == nullptr || shape->numel() == 0) return {};
+  for (const Tensor* t : inputs)
+    if (t->sizes() != shape->sizes()) return {};
+  const Types types = types_for(op.promote, shape->dtype());
+  const BoxedKernel* const native = native_kernel(op, device, types.cell);
+  // Numbers that are not of the operands' kind are refused by prepare().
+  if (native == nullptr || types.cell != shape->dtype()) return {};
+  Tensor out = empty_tensor(shape->sizes(), types.result, device);
+  run_boxed(*op.op, *native, types.result, inputs, scalars, out);
+  return out;
 }
 
 // Whether a large operand's memory runs along another dimension than the result's (a transposed
@@ -510,7 +538,7 @@ void write_to(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, Array
 
 Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
                  uint32_t promoting) {
-  if (const Tensor* shape = find_simple(op.promote, inputs, scalars, promoting)) [[likely]] {
+  if (const Tensor* shape = find_simple(kCPU, op.promote, inputs, scalars, promoting)) [[likely]] {
     const Types types = types_for(op.promote, shape->dtype());
     if (void* kernel = op.op->table().find(kCPU, Layout::Strided, types.cell)) [[likely]] {
       Tensor out = empty_cpu(shape->sizes(), types.result);
@@ -518,6 +546,7 @@ Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
       return out;
     }
   }
+  if (Tensor out = try_backend(op, inputs, scalars, promoting); out.defined()) return out;
   const Prepared p = prepare(op, inputs, scalars, promoting);
   Tensor out = new_result(p, inputs);
   run_general(op, p, inputs, scalars, promoting, out);
@@ -539,7 +568,7 @@ void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> sc
 void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
                        uint32_t promoting) {
   const Tensor& self = *inputs[0];
-  const Tensor* const shape = find_simple(op.promote, inputs, scalars, promoting);
+  const Tensor* const shape = find_simple(kCPU, op.promote, inputs, scalars, promoting);
   if (shape != nullptr && shape->sizes() == self.sizes() && self.storage()->writable()) [[likely]] {
     const Types types = types_for(op.promote, self.dtype());
     bool apart = types.result == self.dtype() && !may_stop_half_way(op, types);

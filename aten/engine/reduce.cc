@@ -12,7 +12,7 @@
 #include "aten/engine/structured.h"
 #include "core/device/backend.h"
 #include "core/dispatch/call_counts.h"
-#include "core/dispatch/operator_schema.h"
+#include "core/schema/function_schema.h"
 
 namespace treadle {
 namespace {
@@ -86,47 +86,77 @@ Plan make_plan(const ReduceOp& op, const Tensor& self, OptionalIntList dims, boo
     no_kernel(*op.op, device, Layout::Strided, plan.cell);
   }
   if (plan.reduced == 0 && !op.has_identity && checked_numel(plan.sizes) > 0) {
-    const std::string text = str(": expected a non-empty dimension to reduce, got shape ", sizes);
-    if (!dims || dims->empty()) fail<ErrorKind::Runtime>(op.name, text);
-    fail<ErrorKind::Index>(op.name, text);
+    const std::string text = str("expected a non-empty dimension to reduce, got shape ", sizes);
+    if (!dims || dims->empty()) fail<ErrorKind::Runtime>(OpName(op.name), text);
+    fail<ErrorKind::Index>(OpName(op.name), text);
   }
   return plan;
 }
 
+// The arguments of a reduction: self, dim, keepdim, dtype, out.
+constexpr size_t kMaxReduceArguments = 5;
+
 // Calls a boxed kernel: what the call was asked for goes where the schema has it, then the output,
 // which is contiguous and of the result's dtype.
-void run_boxed(const ReduceOp& op, BoxedKernel kernel, const Plan& plan, const Tensor& self,
+void run_boxed(const ReduceOp& op, const BoxedKernel& kernel, const Plan& plan, const Tensor& self,
                const Tensor& out, bool keepdim) {
   const bool fits = out.is_contiguous() && out.dtype() == plan.result;
   const Tensor filled = fits ? out : empty_tensor(out.sizes(), plan.result, out.device());
-  Stack stack;
-  for (const schema::Argument& a : schema_of(*op.op).arguments) {
-    if (a.type.is_tensor())
-      stack.push_back(Value(self));
-    else if (a.name == "keepdim")
-      stack.push_back(Value(keepdim));
-    else if (a.type.base == schema::BaseType::ScalarType)
-      stack.push_back(Value(plan.result));
-    else if (a.type.list)
-      stack.push_back(Value(Value::Ints(plan.dims.begin(), plan.dims.end())));
-    else
-      stack.push_back(Value(plan.dims[0]));
+  const auto each_argument = [&](auto&& put) {
+    for (const schema::Argument& a : op.op->schema().arguments) {
+      if (a.type.is_tensor())
+        put(self);
+      else if (a.name == "keepdim")
+        put(keepdim);
+      else if (a.type.base == schema::BaseType::ScalarType)
+        put(plan.result);
+      else if (a.type.list)
+        put(IntList(plan.dims));
+      else
+        put(plan.dims[0]);
+    }
+    put(filled);
+  };
+  if (kernel.fill != nullptr) {
+    BorrowedValue arguments[kMaxReduceArguments];
+    check_internal(op.op->schema().arguments.size() < kMaxReduceArguments,
+                   "a reduction has at most four arguments");
+    size_t count = 0;
+    each_argument([&](const auto& argument) { arguments[count++] = borrowed(argument); });
+    kernel.fill(kernel.context, *op.op, {arguments, count});
+  } else {
+    Stack stack;
+    each_argument(
+        [&]<class T>(const T& argument) { stack.push_back(detail::Box<T>::to(argument)); });
+    kernel(*op.op, stack);
   }
-  stack.push_back(Value(filled));
-  kernel(*op.op, stack);
   if (!fits) copy_strided(out, filled);
 }
 
 void run(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor& out);
 
-// A call on a backend's device: by its own kernel, by one that it generates, or by the fallback.
+// By a kernel of the backend's own, which sees the dtype that it was registered for. False where
+// there is none.
+bool run_native(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor& out,
+                bool keepdim) {
+  const KernelRow* const row = op.op->table().row(self.device().type, Layout::Strided);
+  const BoxedKernel* const native = row ? row->boxed[static_cast<size_t>(plan.cell)] : nullptr;
+  if (native == nullptr) return false;
+  Tensor operand = self;
+  if (self.dtype() != plan.cell) {
+    operand = empty_tensor(self.sizes(), plan.cell, self.device());
+    copy_strided(operand, self);
+  }
+  run_boxed(op, *native, plan, operand, out, keepdim);
+  return true;
+}
+
+// A call on a backend's device without a kernel of its own: by one that it generates, or by the
+// fallback.
 void run_on_backend(const ReduceOp& op, const Plan& plan, const ReduceCall& call,
                     const Tensor& self, const Tensor& out, bool keepdim) {
   const DeviceType device = self.device().type;
-  const KernelRow* const row = op.op->table().row(device, Layout::Strided);
-  const BoxedKernel native = row ? row->boxed[static_cast<size_t>(plan.cell)] : nullptr;
-  const OperatorInfo& info = op.op->info();
-  if (native == nullptr && plan.reduced == 0) {
+  if (plan.reduced == 0) {
     // What no element makes depends on no memory of the device.
     const Tensor here = empty_cpu(out.sizes(), plan.result);
     run(op, plan, empty_cpu(self.sizes(), self.dtype()), here);
@@ -134,20 +164,13 @@ void run_on_backend(const ReduceOp& op, const Plan& plan, const ReduceCall& call
     count_call(device, *op.op, CallRoute::Generated);
     return;
   }
-  if (native == nullptr &&
-      run_generated({info.base_name, info.schema, info.expression}, call, out, self)) {
+  if (run_generated(*op.op, call, out, self)) {
     count_call(device, *op.op, CallRoute::Generated);
     return;
   }
-  const BoxedKernel boxed = find_boxed(*op.op, self.device(), Layout::Strided, plan.cell);
+  const BoxedKernel* const boxed = find_boxed(*op.op, self.device(), Layout::Strided, plan.cell);
   if (boxed == nullptr) no_kernel(*op.op, self.device(), Layout::Strided, plan.cell);
-  Tensor operand = self;
-  if (native != nullptr && self.dtype() != plan.cell) {
-    // The backend's own kernel sees the dtype that it was registered for.
-    operand = empty_tensor(self.sizes(), plan.cell, self.device());
-    copy_strided(operand, self);
-  }
-  run_boxed(op, boxed, plan, operand, out, keepdim);
+  run_boxed(op, *boxed, plan, self, out, keepdim);
 }
 
 // Runs the kernel; `out` has the plan's sizes, and any strides and dtype.
@@ -155,6 +178,7 @@ void run(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor&
   if (out.is_meta() || out.numel() == 0) return;
   void* const kernel = op.op->table().find(self.device(), Layout::Strided, plan.cell);
   const bool keepdim = out.dim() == self.dim();
+  if (kernel == nullptr && run_native(op, plan, self, out, keepdim)) return;
   DimVector kept_sizes, kept_in, kept_out, reduced_sizes, reduced_in;
   size_t next = 0, out_dim = 0;
   for (size_t d = 0; d < self.sizes().size(); ++d) {

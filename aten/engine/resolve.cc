@@ -4,7 +4,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/resolve.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -17,7 +16,7 @@
 #include "aten/ops/conj_physical.h"
 #include "aten/ops/neg.h"
 #include "core/dispatch/dispatcher.h"
-#include "core/dispatch/operator_schema.h"
+#include "core/schema/function_schema.h"
 
 namespace treadle {
 
@@ -68,15 +67,8 @@ void copy_resolved(const Tensor& dst, const Tensor& src) {
 
 namespace {
 
-bool moves(const Operator& op, std::string_view argument) {
-  std::string_view rest = op.info().moves ? op.info().moves : "";
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find(' '), rest.size());
-    if (rest.substr(0, end) == argument) return true;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return false;
-}
+// Whether the operator moves the elements of its argument of this number.
+bool moves(const Operator& op, size_t argument) { return op.entry().moves >> argument & 1; }
 
 // One call. What it cannot do is refused before anything is computed.
 class ResolvedCall {
@@ -84,7 +76,7 @@ class ResolvedCall {
   ResolvedCall(const Operator& op, Stack& stack)
       : op_(op),
         stack_(stack),
-        schema_(schema_of(op)),
+        schema_(op.schema()),
         first_(stack.size() - schema_.arguments.size()) {
     each_tensor([&](size_t, const Tensor& t) {
       if (is_stored(t.dtype())) stored_ = stored_ ? stored_ : std::optional(t.dtype());
@@ -133,14 +125,13 @@ class ResolvedCall {
 
   // Elements are moved as they are where the operator but moves them, and all are of one type.
   bool can_move() const {
-    bool fits = op_.info().moves && *op_.info().moves;
+    bool fits = op_.entry().moves != 0;
     for (size_t i = 0; i < schema_.arguments.size(); ++i) {
       const Value& v = stack_[first_ + i];
       if (v.is<bool>() && v.as<bool>() && schema_.arguments[i].name == "accumulate") fits = false;
     }
     each_tensor([&](size_t i, const Tensor& t) {
-      const bool moved =
-          moves(op_, schema_.arguments[i].name) || schema_.arguments[i].type.writes();
+      const bool moved = moves(op_, i) || schema_.arguments[i].type.writes();
       fits = fits && moved == (t.dtype() == *stored_);
     });
     return fits;
@@ -202,7 +193,7 @@ class ResolvedCall {
 
   Value stand_in(size_t i) {
     const Value& v = stack_[first_ + i];
-    const bool element = way_ == Way::Move && moves(op_, schema_.arguments[i].name);
+    const bool element = way_ == Way::Move && moves(op_, i);
     if (element && v.is<Scalar>()) return Value(encoded(v.as<Scalar>(), *stored_));
     if (v.is<Tensor>()) return Value(of(v.as<Tensor>()));
     if (!v.is<Value::Tensors>()) return v;
@@ -284,8 +275,8 @@ void resolve(const Operator& op, Stack& stack) { ResolvedCall(op, stack).run(); 
 
 [[maybe_unused]] const Registration registered = [] {
   Dispatcher::instance().register_layer_fallback(
-      Layer::Resolve, &resolve, {KernelSource::Fallback, __FILE__, __LINE__, "resolve"},
-      Dispatcher::Wraps::Kernels);
+      Layer::Resolve, boxed_kernel<&resolve>,
+      {KernelSource::Fallback, __FILE__, __LINE__, "resolve"}, Dispatcher::Wraps::Kernels);
   return Registration();
 }();
 

@@ -170,7 +170,7 @@ const Tensor& Output::finish() {
 }
 
 void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype,
-                      BoxedKernel& boxed) {
+                      const BoxedKernel*& boxed) {
   boxed = nullptr;
   if (void* kernel = op.table().find(device, layout, dtype)) return kernel;
   boxed = find_boxed(op, device, layout, dtype);

@@ -78,15 +78,16 @@ Tensor copy_to_self(const char* op, const Tensor& self, const Tensor& result);
 // The kernel cell of an operator for these ids; null when there is a boxed kernel instead. Raises
 // when there is neither.
 void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype,
-                      BoxedKernel& boxed);
+                      const BoxedKernel*& boxed);
 
 // Calls what kernel_or_boxed() found. A boxed kernel is given what an unboxed one is: the arguments
 // and then the outputs to fill.
 template <class Kernel, class... Args>
-inline auto call_kernel(const Operator& op, void* kernel, BoxedKernel boxed, const Args&... args) {
+inline auto call_kernel(const Operator& op, void* kernel, const BoxedKernel* boxed,
+                        const Args&... args) {
   if (kernel) [[likely]]
     return reinterpret_cast<Kernel*>(kernel)(args...);
-  return BoxedCall<Kernel>::through(boxed, op, args...);
+  return BoxedCall<Kernel>::through(*boxed, op, args...);
 }
 
 // Checks that the defined tensors share one device, and returns it. A 0-dim CPU tensor does not

@@ -84,11 +84,3 @@ def key_names(e: Entry) -> code.Expr:
 def asked_lists(e: Entry) -> list[Arg]:
     """The lists whose first tensor is asked for its dtype or device."""
     return [a for a in key_arguments(e) if a.type.is_tensor_list]
-
-
-# ---- rows of dtypes ------------------------------------------------------------------------------
-
-
-def dtypes_text(e: Entry) -> str:
-    rows = (f"{device}: {' '.join(d.name for d in row)}" for device, row in e.dtypes.items())
-    return "; ".join(rows)

@@ -40,14 +40,16 @@ Registry& registry() {
   return *registry;
 }
 
-// The current devices and streams of a thread, with one stream for each device.
+// The current devices of a thread, and whether it ever set a stream. Most threads never do.
 struct Current {
   std::array<int8_t, kMaxDeviceTypes> index{};
-  std::map<std::pair<DeviceType, int>, uint64_t> streams;
+  bool has_streams = false;
 };
-Current& current() {
-  thread_local Current current;
-  return current;
+thread_local constinit Current t_current __attribute__((tls_model("initial-exec")));
+// Its current streams, by device.
+std::map<std::pair<DeviceType, int>, uint64_t>& current_streams() {
+  thread_local std::map<std::pair<DeviceType, int>, uint64_t> streams;
+  return streams;
 }
 
 // An index that the device type has; RuntimeError otherwise.
@@ -113,17 +115,18 @@ std::vector<DeviceType> backends() {
 
 // ---- current devices and streams ----
 
-int current_device(DeviceType type) noexcept { return current().index[slot(type)]; }
+int current_device(DeviceType type) noexcept { return t_current.index[slot(type)]; }
 
 void set_current_device(DeviceType type, int index) {
   require_index(type, index);
-  if (current().index[slot(type)] == index) return;
+  if (t_current.index[slot(type)] == index) return;
   require_backend(type).set_device(index);
-  current().index[slot(type)] = static_cast<int8_t>(index);
+  t_current.index[slot(type)] = static_cast<int8_t>(index);
 }
 
 uint64_t current_stream(Device device) noexcept {
-  const auto& streams = current().streams;
+  if (!t_current.has_streams) return 0;
+  const auto& streams = current_streams();
   const int index = device.index < 0 ? current_device(device.type) : device.index;
   const auto it = streams.find({device.type, index});
   return it == streams.end() ? 0 : it->second;
@@ -132,7 +135,8 @@ uint64_t current_stream(Device device) noexcept {
 void set_current_stream(Device device, uint64_t stream) {
   const Device exact = with_index(device);
   require_backend(device.type).set_stream(exact.index, stream);
-  current().streams[{exact.type, exact.index}] = stream;
+  current_streams()[{exact.type, exact.index}] = stream;
+  t_current.has_streams = true;
 }
 
 void set_backend_finder(DeviceType type, BackendFinder finder) {
@@ -160,8 +164,10 @@ Device with_index(Device device) {
   if (device.is_cpu() || device.is_meta()) return device;
   if (!backend_of(device.type)) find_backend(device.type);
   if (device.index < 0) device.index = static_cast<int8_t>(current_device(device.type));
-  // A device type without a backend has no allocator either, which says so better.
-  if (backend_of(device.type)) require_index(device.type, device.index);
+  // A device type without a backend has no allocator either, which says so better. A device that
+  // has memory exists.
+  if (backend_of(device.type) && !registry().entries[slot(device.type)].memory->has(device.index))
+    require_index(device.type, device.index);
   return device;
 }
 

@@ -21,6 +21,10 @@ class BackendMemory final : public Allocator {
   void deallocate(void* data, size_t nbytes, Device device) noexcept override;
 
   CachingAllocator& of(int index);
+  // Whether the device was used.
+  bool has(int index) const {
+    return devices_[static_cast<size_t>(index)].load(std::memory_order_acquire) != nullptr;
+  }
   void empty_caches();
 
  private:

@@ -67,25 +67,26 @@ void count_decomposed(const Operator& op, std::initializer_list<const Tensor*> t
 std::vector<CallCount> call_counts(DeviceType type) {
   Counts& c = counts(type);
   // The forms of an entry count as one.
-  std::map<std::pair<std::string_view, CallRoute>, int64_t> by_entry;
+  std::map<std::pair<std::string_view, CallRoute>, CallCount> by_entry;
+  const auto add = [&](const Operator* op, CallRoute route, int64_t calls) {
+    const Operator* const first = op->entry().op;
+    // A name that was taken back belongs to no operator any more, or to another one.
+    if (calls == 0 || Dispatcher::instance().find(first->info().name) != first) return;
+    by_entry.try_emplace({first->info().name, route}, CallCount{first, route, 0})
+        .first->second.calls += calls;
+  };
   c.calls.for_each([&](const void* op, const auto& calls) {
-    for (size_t a = 0; a < kNumRoutes; ++a) {
-      if (const int64_t n = calls[a].load(std::memory_order_relaxed))
-        by_entry[{static_cast<const Operator*>(op)->info().entry, static_cast<CallRoute>(a)}] += n;
-    }
+    for (size_t r = 0; r < kNumRoutes; ++r)
+      add(static_cast<const Operator*>(op), static_cast<CallRoute>(r),
+          calls[r].load(std::memory_order_relaxed));
   });
+  {
+    const std::lock_guard lock(c.mutex);
+    for (const auto& [op, native] : c.native)
+      add(op, CallRoute::Native, native->calls.load(std::memory_order_relaxed));
+  }
   std::vector<CallCount> all;
-  for (const auto& [key, calls] : by_entry) {
-    if (const Operator* op = Dispatcher::instance().find(key.first))
-      all.push_back({op, key.second, calls});
-  }
-  const std::lock_guard lock(c.mutex);
-  for (const auto& [op, native] : c.native) {
-    const int64_t calls = native->calls.load(std::memory_order_relaxed);
-    const Operator* const entry =
-        calls > 0 ? Dispatcher::instance().find(op->info().entry) : nullptr;
-    if (entry) all.push_back({entry, CallRoute::Native, calls});
-  }
+  for (const auto& [key, count] : by_entry) all.push_back(count);
   return all;
 }
 

@@ -26,6 +26,7 @@ void count_call(DeviceType type, const Operator& op, CallRoute route);
 struct NativeCalls {
   NativeCalls(DeviceType type, const Operator& op);
   NativeCalls(const NativeCalls&) = delete;
+  void add() { calls.fetch_add(1, std::memory_order_relaxed); }
   std::atomic<int64_t> calls{0};
 };
 // Counts a call made of other operators, where one of its tensors is a backend's.

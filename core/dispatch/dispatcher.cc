@@ -31,7 +31,7 @@ namespace {
 struct RowEntry {
   std::array<void*, kMaxScalarTypes> kernels{};
   std::array<bool, kMaxScalarTypes> covers{};
-  BoxedKernel boxed = nullptr;
+  const BoxedKernel* boxed = nullptr;
   const KernelOrigin* place = nullptr;
 };
 
@@ -43,14 +43,14 @@ struct RowRecord {
 using RowKey = std::tuple<KernelTable*, DeviceType, Layout>;
 
 struct LayerFallback {
-  BoxedKernel kernel = nullptr;
+  const BoxedKernel* kernel = nullptr;
   const KernelOrigin* place = nullptr;
   Dispatcher::Wraps which = Dispatcher::Wraps::All;
 
   bool wraps(const Operator& op) const {
     if (!kernel) return false;
-    if (which == Dispatcher::Wraps::Seen) return op.info().seen != Seen::Never;
-    return which == Dispatcher::Wraps::All || !op.info().data_free;
+    if (which == Dispatcher::Wraps::Seen) return op.entry().seen != Seen::Never;
+    return which == Dispatcher::Wraps::All || !op.entry().data_free;
   }
 };
 
@@ -82,8 +82,9 @@ struct Dispatcher::State {
   std::map<RowKey, RowRecord> rows;
   std::deque<KernelRow> published;  // rows in use and rows that calls may still be reading
   std::deque<KernelOrigin> places;
-  std::set<std::string> texts;  // what places point to
-  std::array<std::atomic<BoxedKernel>, kMaxDeviceTypes> device_fallbacks{};
+  std::deque<BoxedKernel> kernels;  // that rows, layers and fallbacks point to, or did
+  std::set<std::string> texts;      // what places point to
+  std::array<std::atomic<const BoxedKernel*>, kMaxDeviceTypes> device_fallbacks{};
   std::array<const KernelOrigin*, kMaxDeviceTypes> device_fallback_places{};
   std::array<LayerFallback, kNumLayers> layer_fallbacks{};
   std::vector<std::string> errors;
@@ -95,6 +96,7 @@ struct Dispatcher::State {
     place.name = texts.emplace(place.name ? place.name : "").first->c_str();
     return &places.emplace_back(place);
   }
+  const BoxedKernel* keep(BoxedKernel kernel) { return &kernels.emplace_back(kernel); }
 
   RowRecord& record(KernelTable& table, DeviceType device, Layout layout) {
     const auto [it, fresh] = rows.try_emplace(RowKey(&table, device, layout));
@@ -174,10 +176,10 @@ void Dispatcher::add_operator(Operator& op) {
   const OperatorInfo& info = op.info();
   const auto [it, fresh] = state_->by_name.try_emplace(info.name, &op);
   if (!fresh) {
-    const OperatorInfo& other = it->second->info();
-    fail<ErrorKind::Value>("expected a new operator name, got ", info.name, " at ", info.file, ":",
-                           info.line(), "\nit is defined already at ", other.file, ":",
-                           other.line());
+    const EntryInfo &here = *info.entry, &there = it->second->entry();
+    fail<ErrorKind::Value>("expected a new operator name, got ", info.name, " at ", here.file, ":",
+                           here.line(), "\nit is defined already at ", there.file, ":",
+                           there.line());
   }
   state_->sorted.push_back(&op);
   state_->is_sorted = false;
@@ -247,9 +249,9 @@ void Dispatcher::register_boxed(std::string_view name, std::string_view schema, 
                                 Layout layout, const std::vector<ScalarType>& dtypes,
                                 BoxedKernel kernel, KernelOrigin place) {
   Operator& op = at(name);
-  check<ErrorKind::Value>(kernel != nullptr, OpName(name),
+  check<ErrorKind::Value>(kernel.function != nullptr, OpName(name),
                           "expected a kernel to register, got none");
-  check<ErrorKind::Runtime>(op.has_table() && !op.info().data_free, OpName(name),
+  check<ErrorKind::Runtime>(op.has_table() && !op.entry().data_free, OpName(name),
                             "expected an operator with kernels of its own, got one made of others");
   schema::FunctionSchema given;
   try {
@@ -271,7 +273,7 @@ void Dispatcher::register_boxed(std::string_view name, std::string_view schema, 
 
   const std::lock_guard lock(state_->mutex);
   RowEntry entry;
-  entry.boxed = kernel;
+  entry.boxed = state_->keep(kernel);
   entry.place = state_->keep(place);
   if (dtypes.empty()) std::fill_n(entry.covers.begin(), kNumScalarTypes, true);
   for (ScalarType t : dtypes) entry.covers[static_cast<size_t>(t)] = true;
@@ -301,7 +303,7 @@ void Dispatcher::register_device_fallback(DeviceType device, BoxedKernel kernel,
   }
   place.source = KernelSource::Fallback;
   state_->device_fallback_places[d] = state_->keep(place);
-  state_->device_fallbacks[d].store(kernel, std::memory_order_release);
+  state_->device_fallbacks[d].store(state_->keep(kernel), std::memory_order_release);
 }
 
 void Dispatcher::deregister_device_fallback(DeviceType device) {
@@ -311,7 +313,7 @@ void Dispatcher::deregister_device_fallback(DeviceType device) {
   state_->device_fallback_places[d] = nullptr;
 }
 
-BoxedKernel Dispatcher::device_fallback(DeviceType device) const {
+const BoxedKernel* Dispatcher::device_fallback(DeviceType device) const {
   return state_->device_fallbacks[static_cast<size_t>(device)].load(std::memory_order_acquire);
 }
 
@@ -325,9 +327,9 @@ void Dispatcher::register_layer_fallback(Layer layer, BoxedKernel kernel, Kernel
                              place_text(*fallback.place));
   }
   place.source = KernelSource::Fallback;
-  fallback = {kernel, state_->keep(place), wraps};
+  fallback = {state_->keep(kernel), state_->keep(place), wraps};
   for (Operator* op : state_->sorted) {
-    if (fallback.wraps(*op)) op->set_layer(layer, nullptr, kernel, *fallback.place);
+    if (fallback.wraps(*op)) op->set_layer(layer, nullptr, fallback.kernel, *fallback.place);
   }
 }
 
@@ -373,7 +375,7 @@ std::string Dispatcher::dump(std::string_view name) const {
       if (!row) continue;
       for (size_t t = 0; t < kNumScalarTypes; ++t) {
         if (!row->kernels[t] && !row->boxed[t]) continue;
-        const KernelOrigin entry{KernelSource::Generated, op.info().file, op.info().line(), ""};
+        const KernelOrigin entry{KernelSource::Generated, op.entry().file, op.entry().line(), ""};
         // A generated kernel stands where its entry does.
         const KernelOrigin& place =
             row->places[t] && row->places[t]->line ? *row->places[t] : entry;
@@ -396,7 +398,8 @@ std::vector<std::string> Dispatcher::check_invariants() const {
   for (const Operator* op : all) {
     const OperatorInfo& info = op->info();
     const auto wrong = [&](const auto&... parts) {
-      broken.push_back(str(info.file, ":", info.line(), ": ", info.name, ": ", parts...));
+      broken.push_back(
+          str(info.entry->file, ":", info.entry->line(), ": ", info.name, ": ", parts...));
     };
     try {
       const schema::FunctionSchema parsed = schema::parse_schema(info.schema);
@@ -407,10 +410,10 @@ std::vector<std::string> Dispatcher::check_invariants() const {
     } catch (const schema::SchemaError& error) {
       wrong("the schema has an error: ", error.what());
     }
-    const Operator* entry = find(info.entry);
-    if (!entry)
-      wrong("the entry's operator ", info.entry, " does not exist");
-    else if (entry->has_table() && op->has_table() && &entry->table() != &op->table())
+    const Operator& first = *info.entry->op;
+    if (find(first.info().name) != &first)
+      wrong("the entry's operator ", first.info().name, " does not exist");
+    else if (first.has_table() && op->has_table() && &first.table() != &op->table())
       wrong("the forms do not share their kernels");
     for (int l = 0; l < kNumLayers; ++l) {
       const auto layer = static_cast<Layer>(l);
@@ -437,31 +440,21 @@ std::vector<std::string> Dispatcher::check_invariants() const {
 std::vector<std::string> Dispatcher::dangling_kernels() const {
   std::vector<std::string> dangling;
   for (const Operator* op : operators()) {
-    const OperatorInfo& info = op->info();
-    const bool needs = info.kind == OperatorKind::Kernel || info.kind == OperatorKind::Returns ||
-                       info.kind == OperatorKind::Mutating;
-    if (!needs || info.data_free || !op->has_table() || std::string_view(info.name) != info.entry)
-      continue;
-    // "CPU: float32 float64; CUDA: ...": the devices whose kernels the entry names.
-    const std::string_view dtypes = info.dtypes;
-    for (size_t begin = 0; begin < dtypes.size();) {
-      const size_t end = std::min(dtypes.find(';', begin), dtypes.size());
-      std::string_view part = dtypes.substr(begin, end - begin);
-      begin = end + 1;
-      while (part.starts_with(' ')) part.remove_prefix(1);
-      const size_t colon = part.find(':');
-      if (colon == std::string_view::npos) continue;
-      std::string device_name(part.substr(0, colon));
-      for (char& c : device_name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    const EntryInfo& entry = op->entry();
+    const bool needs = entry.kind == OperatorKind::Kernel || entry.kind == OperatorKind::Returns ||
+                       entry.kind == OperatorKind::Mutating;
+    if (!needs || entry.data_free || !op->has_table() || entry.op != op) continue;
+    for (const DtypeRow& dtypes : entry.dtypes) {
+      if (dtypes.device == nullptr) continue;
       for (int d = 0; d < num_device_types(); ++d) {
         const auto device = static_cast<DeviceType>(d);
-        if (name_of(device) != device_name) continue;
+        if (name_of(device) != dtypes.device) continue;
         // The kernels of another device come with its backend.
         if (device != DeviceType::CPU && !backend_of(device)) continue;
         const KernelRow* row = op->table().row(device, Layout::Strided);
         if (row && has_kernel(*row)) continue;
-        dangling.push_back(str(info.file, ":", info.line(), ": ", info.name,
-                               ": the entry names a kernel for ", device_name,
+        dangling.push_back(str(entry.file, ":", entry.line(), ": ", op->info().name,
+                               ": the entry names a kernel for ", dtypes.device,
                                ", nothing registers one"));
       }
     }

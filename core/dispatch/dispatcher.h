@@ -38,7 +38,7 @@ class Dispatcher {
   // disagrees with the operator's, the registration is rejected and the message shows both. dtypes
   // empty: all. A kernel for given dtypes wins over one for all, which one with a list is, too, if
   // its place is of KernelSource::DeviceLayout. The forms of one entry share their kernels, so the
-  // name of any of them does.
+  // name of any of them does. The kernel's context lives for as long as the program.
   void register_boxed(std::string_view name, std::string_view schema, DeviceType device,
                       Layout layout, const std::vector<ScalarType>& dtypes, BoxedKernel kernel,
                       KernelOrigin place);
@@ -70,7 +70,7 @@ class Dispatcher {
   // Registers a row as register_row() of core/dispatch/operator.h does, but throws.
   void register_row(Operator& op, DeviceType device, Layout layout,
                     const std::array<void*, kMaxScalarTypes>& kernels, const KernelOrigin& place);
-  BoxedKernel device_fallback(DeviceType device) const;
+  const BoxedKernel* device_fallback(DeviceType device) const;  // null: none
 
  private:
   Dispatcher();

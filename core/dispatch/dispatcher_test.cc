@@ -30,42 +30,44 @@ using Binary = Tensor(const Tensor&, const Tensor&, const Scalar&);
 // What happened, in order.
 std::vector<std::string> g_log;
 
+constexpr uint32_t kFloatBit = 1u << static_cast<int>(ScalarType::Float32);
+constexpr uint32_t kDoubleBit = 1u << static_cast<int>(ScalarType::Float64);
+
 // An operator whose names live as long as the program, as those of generated ones do.
 struct TestOperator {
   explicit TestOperator(const std::string& base, OperatorKind kind = OperatorKind::Kernel,
-                        const char* dtypes = "CPU: float32", int line = 10)
+                        std::vector<DtypeRow> dtypes = {{"cpu", kFloatBit}}, int line = 10)
       : base(base),
         name("aten::" + base + ".Tensor"),
         schema(name + "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"),
         line(line),
+        dtypes(std::move(dtypes)),
+        entry{.op = &op,
+              .kind = kind,
+              .file = "native_functions.yaml",
+              .line_place = &this->line,
+              .dtypes = this->dtypes},
         info{.name = name.c_str(),
              .base_name = this->base.c_str(),
-             .entry = name.c_str(),
              .schema = schema.c_str(),
-             .form = Form::Functional,
-             .kind = kind,
-             .file = "native_functions.yaml",
-             .line_place = &this->line,
-             .checks = nullptr,
-             .shape = "",
-             .dtypes = dtypes,
-             .expression = "",
-             .kernel_signature = "",
-             .data_free = false},
+             .entry = &entry,
+             .form = Form::Functional},
         op(&info, &table, &call_boxed, 0) {}
   static void call_boxed(const Operator&, Stack&) {}
 
   std::string base, name, schema;
   int line;
+  std::vector<DtypeRow> dtypes;
+  EntryInfo entry;
   OperatorInfo info;
   KernelTable table;
   Operator op;
 };
 
 TestOperator& added(const std::string& base, OperatorKind kind = OperatorKind::Kernel,
-                    const char* dtypes = "CPU: float32", int line = 10) {
+                    std::vector<DtypeRow> dtypes = {{"cpu", kFloatBit}}, int line = 10) {
   static std::deque<TestOperator> operators;
-  TestOperator& op = operators.emplace_back(base, kind, dtypes, line);
+  TestOperator& op = operators.emplace_back(base, kind, std::move(dtypes), line);
   Dispatcher::instance().add_operator(op.op);
   return op;
 }
@@ -96,7 +98,7 @@ TEST(Dispatcher, NamesAreUniqueAndNearOnesAreSuggested) {
   Dispatcher& d = Dispatcher::instance();
   EXPECT_EQ(d.find("aten::lookup.Tensor"), &op.op);
   EXPECT_EQ(d.find("aten::lookup"), nullptr);
-  static TestOperator again("lookup", OperatorKind::Kernel, "", 99);
+  static TestOperator again("lookup", OperatorKind::Kernel, {}, 99);
   EXPECT_EQ(error_of([&] { d.add_operator(again.op); }),
             "expected a new operator name, got aten::lookup.Tensor at native_functions.yaml:99\n"
             "it is defined already at native_functions.yaml:10");
@@ -173,6 +175,7 @@ TEST(Dispatcher, WhatIsCompiledInGivesWayAndComesBack) {
   static TestOperator op("compiled");
   static KernelTable table(&compiled);
   static Operator with_row(&op.info, &table, &TestOperator::call_boxed, 0);
+  op.entry.op = &with_row;
   Dispatcher& d = Dispatcher::instance();
   d.add_operator(with_row);
   EXPECT_EQ(table.find(kCPU, Layout::Strided, kFloat), kernel(7));
@@ -194,6 +197,17 @@ void boxed_b(const Operator& op, Stack& stack) {
   g_log.push_back(std::string("b ") + op.info().base_name);
   stack = {stack[1]};
 }
+constexpr const BoxedKernel& kBoxedA = boxed_kernel<&boxed_a>;
+constexpr const BoxedKernel& kBoxedB = boxed_kernel<&boxed_b>;
+
+BoxedKernel::Function function_at(const TestOperator& op, Device device, ScalarType t,
+                                  Layout layout = Layout::Strided) {
+  const BoxedKernel* const kernel = find_boxed(op.op, device, layout, t);
+  return kernel ? kernel->function : nullptr;
+}
+BoxedKernel::Function function_on(const TestOperator& op, Layer layer) {
+  return op.op.layer_boxed(layer)->function;
+}
 
 TEST(Dispatcher, BoxedKernelsMustHaveTheSchema) {
   TestOperator& op = added("boxed");
@@ -201,44 +215,65 @@ TEST(Dispatcher, BoxedKernelsMustHaveTheSchema) {
   const KernelOrigin at = place(KernelSource::Generated, "plugin.py", 4);
   EXPECT_EQ(error_of([&] {
               d.register_boxed(op.name, "boxed.Tensor(Tensor self, Tensor other) -> Tensor",
-                               DeviceType::CPU, Layout::Strided, {}, &boxed_a, at);
+                               DeviceType::CPU, Layout::Strided, {}, kBoxedA, at);
             }),
             "aten::boxed.Tensor: expected a kernel for the operator's schema\n"
             "  boxed.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor\n"
             "got one, at plugin.py:4, for\n"
             "  boxed.Tensor(Tensor self, Tensor other) -> Tensor");
   EXPECT_NE(error_of([&] {
-              d.register_boxed(op.name, "boxed(", DeviceType::CPU, Layout::Strided, {}, &boxed_a,
+              d.register_boxed(op.name, "boxed(", DeviceType::CPU, Layout::Strided, {}, kBoxedA,
                                at);
             }).find("an error"),
             std::string::npos);
   // How it is written does not matter.
   d.register_boxed(op.name, "boxed.Tensor(Tensor self,Tensor other , *, Scalar alpha=1)->Tensor",
-                   DeviceType::CUDA, Layout::Strided, {}, &boxed_a, at);
-  d.register_boxed(op.name, op.schema, DeviceType::CUDA, Layout::Strided, {kDouble}, &boxed_b, at);
+                   DeviceType::CUDA, Layout::Strided, {}, kBoxedA, at);
+  d.register_boxed(op.name, op.schema, DeviceType::CUDA, Layout::Strided, {kDouble}, kBoxedB, at);
   const Device cuda{DeviceType::CUDA, 0};
-  EXPECT_EQ(find_boxed(op.op, cuda, Layout::Strided, kFloat), &boxed_a);
-  EXPECT_EQ(find_boxed(op.op, cuda, Layout::Strided, kDouble), &boxed_b);
-  EXPECT_EQ(find_boxed(op.op, kCPU, Layout::Strided, kFloat), nullptr);
+  EXPECT_EQ(function_at(op, cuda, kFloat), kBoxedA.function);
+  EXPECT_EQ(function_at(op, cuda, kDouble), kBoxedB.function);
+  EXPECT_EQ(function_at(op, kCPU, kFloat), nullptr);
   d.deregister(op.name, DeviceType::CUDA, Layout::Strided);
-  EXPECT_EQ(find_boxed(op.op, cuda, Layout::Strided, kFloat), nullptr);
+  EXPECT_EQ(function_at(op, cuda, kFloat), nullptr);
   // A list that stands for no list.
-  d.register_boxed(op.name, op.schema, DeviceType::CUDA, Layout::Strided, {kDouble}, &boxed_b, at);
+  d.register_boxed(op.name, op.schema, DeviceType::CUDA, Layout::Strided, {kDouble}, kBoxedB, at);
   d.register_boxed(op.name, op.schema, DeviceType::CUDA, Layout::Strided, {kFloat, kDouble},
-                   &boxed_a, place(KernelSource::DeviceLayout, "plugin.py", 5));
-  EXPECT_EQ(find_boxed(op.op, cuda, Layout::Strided, kFloat), &boxed_a);
-  EXPECT_EQ(find_boxed(op.op, cuda, Layout::Strided, kDouble), &boxed_b);
-  EXPECT_EQ(find_boxed(op.op, cuda, Layout::Strided, ScalarType::Int64), nullptr);
+                   kBoxedA, place(KernelSource::DeviceLayout, "plugin.py", 5));
+  EXPECT_EQ(function_at(op, cuda, kFloat), kBoxedA.function);
+  EXPECT_EQ(function_at(op, cuda, kDouble), kBoxedB.function);
+  EXPECT_EQ(function_at(op, cuda, ScalarType::Int64), nullptr);
   d.deregister(op.name, DeviceType::CUDA, Layout::Strided);
+}
+
+// Two kernels of one function, told apart by their contexts.
+TEST(Dispatcher, ABoxedKernelGetsItsContextBack) {
+  TestOperator& op = added("contexts");
+  Dispatcher& d = Dispatcher::instance();
+  static int first = 1, second = 2;
+  const BoxedKernel::Function log = [](void* context, const Operator& called, Stack&) {
+    g_log.push_back(str(called.info().base_name, " ", *static_cast<int*>(context)));
+  };
+  const KernelOrigin at = place(KernelSource::Generated, "plugin.py", 4);
+  d.register_boxed(op.name, op.schema, DeviceType::CUDA, Layout::Strided, {kFloat}, {log, &first},
+                   at);
+  d.register_boxed(op.name, op.schema, DeviceType::CUDA, Layout::Strided, {kDouble}, {log, &second},
+                   at);
+  const Device cuda{DeviceType::CUDA, 0};
+  g_log.clear();
+  Stack stack;
+  (*find_boxed(op.op, cuda, Layout::Strided, kDouble))(op.op, stack);
+  (*find_boxed(op.op, cuda, Layout::Strided, kFloat))(op.op, stack);
+  EXPECT_EQ(g_log, (std::vector<std::string>{"contexts 2", "contexts 1"}));
 }
 
 TEST(Dispatcher, OtherLayoutsHaveTheirOwnKernels) {
   TestOperator& op = added("layouts");
   const Layout sparse = register_layout("test_sparse");
-  Dispatcher::instance().register_boxed(op.name, op.schema, DeviceType::CPU, sparse, {}, &boxed_a,
+  Dispatcher::instance().register_boxed(op.name, op.schema, DeviceType::CPU, sparse, {}, kBoxedA,
                                         place(KernelSource::Generated, "a.cc", 1));
-  EXPECT_EQ(find_boxed(op.op, kCPU, sparse, kFloat), &boxed_a);
-  EXPECT_EQ(find_boxed(op.op, kCPU, Layout::Strided, kFloat), nullptr);
+  EXPECT_EQ(function_at(op, kCPU, kFloat, sparse), kBoxedA.function);
+  EXPECT_EQ(function_at(op, kCPU, kFloat), nullptr);
   EXPECT_EQ(op.op.table().find(kCPU, sparse, kFloat), nullptr);
 }
 
@@ -249,12 +284,12 @@ TEST(Dispatcher, DeviceFallbacksServeWhatHasNoKernel) {
   const Device device{toy, 0};
   d.register_row(op.op, toy, Layout::Strided, row_of({{kFloat, 1}}),
                  place(KernelSource::DeviceLayout, "a.cc", 1));
-  EXPECT_EQ(find_boxed(op.op, device, Layout::Strided, kDouble), nullptr);
-  d.register_device_fallback(toy, &boxed_b, place(KernelSource::Fallback, "toy.cc", 5));
-  EXPECT_EQ(find_boxed(op.op, device, Layout::Strided, kDouble), &boxed_b);
-  EXPECT_EQ(find_boxed(op.op, device, Layout::Strided, kFloat), nullptr);  // it has its own
+  EXPECT_EQ(function_at(op, device, kDouble), nullptr);
+  d.register_device_fallback(toy, kBoxedB, place(KernelSource::Fallback, "toy.cc", 5));
+  EXPECT_EQ(function_at(op, device, kDouble), kBoxedB.function);
+  EXPECT_EQ(function_at(op, device, kFloat), nullptr);  // it has its own
   EXPECT_NE(error_of([&] {
-              d.register_device_fallback(toy, &boxed_a, place(KernelSource::Fallback, "x.cc", 6));
+              d.register_device_fallback(toy, kBoxedA, place(KernelSource::Fallback, "x.cc", 6));
             }).find("toy.cc:5"),
             std::string::npos);
   EXPECT_NE(d.dump(op.name).find("toy  fallback  toy.cc:5"), std::string::npos);
@@ -313,7 +348,7 @@ TEST(Layers, RunFromTheOutermostIn) {
   d.add_operator(Traced::op);
   Traced::op.set_layer(Layer::Profiler, reinterpret_cast<void*>(&profiler_layer), nullptr,
                        place(KernelSource::Generated, "p.cc", 1));
-  Traced::op.set_layer(Layer::Autograd, nullptr, &autograd_layer,
+  Traced::op.set_layer(Layer::Autograd, nullptr, &boxed_kernel<&autograd_layer>,
                        place(KernelSource::Generated, "v.cc", 2));
   Tensor a = empty_cpu({2}, kFloat), b = empty_cpu({2}, kFloat);
   const auto log_of = [&] {
@@ -333,7 +368,7 @@ TEST(Layers, RunFromTheOutermostIn) {
   }
   EXPECT_EQ(log_of(), (Log{"autograd traced", "base 3"}));
   EXPECT_EQ(error_of([&] {
-              Traced::op.set_layer(Layer::Autograd, nullptr, &boxed_a,
+              Traced::op.set_layer(Layer::Autograd, nullptr, &kBoxedA,
                                    place(KernelSource::Generated, "w.cc", 3));
             }),
             "aten::traced.Tensor: expected one function for the layer autograd, got a second at "
@@ -343,33 +378,33 @@ TEST(Layers, RunFromTheOutermostIn) {
 // A call that reads between the writes of a change finds a function all the same.
 TEST(Layers, AFunctionReplacesAFallbackWithoutAGap) {
   TestOperator& op = added("replaced_meanwhile");
-  op.op.set_layer(Layer::Functional, nullptr, &boxed_b, place(KernelSource::Fallback, "f.cc", 1));
+  op.op.set_layer(Layer::Functional, nullptr, &kBoxedB, place(KernelSource::Fallback, "f.cc", 1));
   op.op.set_layer(Layer::Functional, reinterpret_cast<void*>(&profiler_layer), nullptr,
                   place(KernelSource::Generated, "own.cc", 2));
   EXPECT_EQ(op.op.layer_function(Layer::Functional), reinterpret_cast<void*>(&profiler_layer));
   // A call that saw no function yet asks for this one next.
-  EXPECT_EQ(op.op.layer_boxed(Layer::Functional), &boxed_b);
+  EXPECT_EQ(function_on(op, Layer::Functional), kBoxedB.function);
 }
 
 TEST(Layers, FallbacksWrapOperatorsOldAndNew) {
   Dispatcher& d = Dispatcher::instance();
   TestOperator& before = added("wrapped_before");
   TestOperator& own = added("wrapped_own");
-  own.op.set_layer(Layer::Functional, nullptr, &boxed_a,
+  own.op.set_layer(Layer::Functional, nullptr, &kBoxedA,
                    place(KernelSource::Generated, "own.cc", 1));
-  d.register_layer_fallback(Layer::Functional, &boxed_b, place(KernelSource::Fallback, "f.cc", 7));
+  d.register_layer_fallback(Layer::Functional, kBoxedB, place(KernelSource::Fallback, "f.cc", 7));
   TestOperator& after = added("wrapped_after");
-  EXPECT_EQ(before.op.layer_boxed(Layer::Functional), &boxed_b);
-  EXPECT_EQ(after.op.layer_boxed(Layer::Functional), &boxed_b);
-  EXPECT_EQ(own.op.layer_boxed(Layer::Functional), &boxed_a);
-  after.op.set_layer(Layer::Functional, nullptr, &boxed_a,
+  EXPECT_EQ(function_on(before, Layer::Functional), kBoxedB.function);
+  EXPECT_EQ(function_on(after, Layer::Functional), kBoxedB.function);
+  EXPECT_EQ(function_on(own, Layer::Functional), kBoxedA.function);
+  after.op.set_layer(Layer::Functional, nullptr, &kBoxedA,
                      place(KernelSource::Generated, "late.cc", 2));
-  EXPECT_EQ(after.op.layer_boxed(Layer::Functional), &boxed_a);
+  EXPECT_EQ(function_on(after, Layer::Functional), kBoxedA.function);
   EXPECT_NE(
       d.dump(before.name).find("aten::wrapped_before.Tensor  layer functional  fallback  f.cc:7"),
       std::string::npos);
   EXPECT_NE(error_of([&] {
-              d.register_layer_fallback(Layer::Functional, &boxed_a,
+              d.register_layer_fallback(Layer::Functional, kBoxedA,
                                         place(KernelSource::Fallback, "g.cc", 8));
             }),
             "no error");
@@ -380,13 +415,13 @@ TEST(Layers, AFallbackMayWrapSomeOperatorsOnly) {
   TestOperator& parts = added("made_of_others");
   TestOperator& whole = added("seen_whole");
   TestOperator& unrecorded = added("seen_unrecorded");
-  parts.info.seen = Seen::Never;
-  unrecorded.info.seen = Seen::Unrecorded;
-  d.register_layer_fallback(Layer::Dispatch, &boxed_b, place(KernelSource::Fallback, "f.cc", 9),
+  parts.entry.seen = Seen::Never;
+  unrecorded.entry.seen = Seen::Unrecorded;
+  d.register_layer_fallback(Layer::Dispatch, kBoxedB, place(KernelSource::Fallback, "f.cc", 9),
                             Dispatcher::Wraps::Seen);
   EXPECT_EQ(parts.op.layers() & layer_bit(Layer::Dispatch), 0);
-  EXPECT_EQ(whole.op.layer_boxed(Layer::Dispatch), &boxed_b);
-  EXPECT_EQ(unrecorded.op.layer_boxed(Layer::Dispatch), &boxed_b);
+  EXPECT_EQ(function_on(whole, Layer::Dispatch), kBoxedB.function);
+  EXPECT_EQ(function_on(unrecorded, Layer::Dispatch), kBoxedB.function);
 }
 
 // It comes after autograd, and before what stands in for tensors that kernels would misread.
@@ -434,13 +469,55 @@ void pass_on(const Operator&, Stack& stack) {
   BoxedCall<decltype(every_type)>::run(reinterpret_cast<void*>(&every_type), stack);
 }
 
+// A kernel that fills tensors is given the arguments as they are.
+TEST(Boxing, FillBorrowsTheArguments) {
+  static std::vector<BorrowedValue> seen;
+  BoxedKernel kernel;
+  kernel.function = [](void*, const Operator&, Stack&) { ADD_FAILURE(); };
+  kernel.fill = [](void* context, const Operator& op, ArrayRef<BorrowedValue> arguments) {
+    EXPECT_EQ(context, &seen);
+    EXPECT_EQ(&op, &Traced::op);
+    seen = arguments.vec();
+  };
+  kernel.context = &seen;
+  const Tensor t = empty_cpu({2}, kFloat), list[] = {t, Tensor()};
+  const int64_t dims[] = {4, 5};
+  using Kernel =
+      void(const Tensor&, const Tensor&, TensorList, int64_t, std::optional<int64_t>,
+           OptionalIntList, double, bool, const Scalar&, ScalarType, std::optional<Device>,
+           std::string_view, std::array<bool, 2>, const Generator&);
+  BoxedCall<Kernel>::through(kernel, Traced::op, t, Tensor(), TensorList(list, 2), -3, std::nullopt,
+                             IntList(dims), 0.5, true, Scalar(std::complex<double>(1, 2)), kDouble,
+                             Device{DeviceType::CUDA, 1}, "ij", {true, false}, Generator());
+  using V = BorrowedValue;
+  std::vector<V::Tag> tags;
+  for (const V& v : seen) tags.push_back(v.tag);
+  EXPECT_EQ(tags, (std::vector<V::Tag>{V::kTensor, V::kNone, V::kTensors, V::kInt, V::kNone,
+                                       V::kInts, V::kFloat, V::kBool, V::kComplex, V::kScalarType,
+                                       V::kDevice, V::kText, V::kBools, V::kNone}));
+  EXPECT_EQ(seen[0].as.tensor, t.impl());
+  EXPECT_EQ(seen[2].count, 2u);
+  EXPECT_EQ(seen[2].as.tensors[0], t.impl());
+  EXPECT_EQ(seen[2].as.tensors[1], nullptr);
+  EXPECT_EQ(seen[3].as.integer, -3);
+  EXPECT_EQ(seen[5].as.integers, dims);
+  EXPECT_EQ(seen[6].as.number, 0.5);
+  EXPECT_EQ(seen[7].as.integer, 1);
+  EXPECT_EQ(seen[8].as.complex_parts[1], 2);
+  EXPECT_EQ(seen[9].as.scalar_type, static_cast<int32_t>(kDouble));
+  EXPECT_EQ(seen[10].as.device.index, 1);
+  EXPECT_EQ(std::string(seen[11].as.text, seen[11].count), "ij");
+  EXPECT_EQ(seen[12].count, 2u);
+  EXPECT_EQ(t.impl()->use_count(), 2);  // here and in the list
+}
+
 TEST(Boxing, CarriesEveryTypeThereAndBack) {
   const Tensor t = empty_cpu({1}, kFloat), u = empty_cpu({2}, kFloat);
   const Tensor list[] = {t, u};
   const auto [first, second] = BoxedCall<decltype(every_type)>::through(
-      &pass_on, Traced::op, t, Tensor(), TensorList(list, 2), -3, std::optional<int64_t>(9),
-      DimVector{1, 2}, std::nullopt, 0.5, true, Scalar(4), kDouble, std::optional<Device>(kMeta),
-      "mean", std::array<bool, 2>{true, false}, nullptr);
+      boxed_kernel<&pass_on>, Traced::op, t, Tensor(), TensorList(list, 2), -3,
+      std::optional<int64_t>(9), DimVector{1, 2}, std::nullopt, 0.5, true, Scalar(4), kDouble,
+      std::optional<Device>(kMeta), "mean", std::array<bool, 2>{true, false}, nullptr);
   EXPECT_TRUE(first.is_same(t));
   EXPECT_TRUE(second.is_same(u));
 }
@@ -463,8 +540,8 @@ TEST(Boxing, WrongValuesAreTypeErrors) {
 
 TEST(Dispatcher, FindsDanglingKernels) {
   // Those of a device without a backend are not missed.
-  TestOperator& op =
-      added("dangling", OperatorKind::Kernel, "CPU: float32 float64; CUDA: float32", 120);
+  TestOperator& op = added("dangling", OperatorKind::Kernel,
+                           {{"cpu", kFloatBit | kDoubleBit}, {"cuda", kFloatBit}}, 120);
   const auto mine = [&] {
     std::vector<std::string> lines;
     for (const std::string& line : Dispatcher::instance().dangling_kernels())

@@ -8,6 +8,7 @@
 #include <bit>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "core/base/fork_safe_mutex.h"
@@ -19,7 +20,7 @@ namespace {
 using schema::BaseType;
 using schema::Type;
 
-std::atomic<BoxedKernel> default_autograd{nullptr};
+std::atomic<BoxedFunction> default_autograd{nullptr};
 
 // "plugin.py:4"; what is no file has no line.
 std::string at_text(const char* file, int line) {
@@ -163,11 +164,12 @@ struct DynamicOperator::Data {
   KernelOrigin place, default_place;
   std::array<KernelOrigin, kNumLayers> layer_places{};
   std::deque<std::string> files;  // of the places of kernels
+  EntryInfo entry{};
   OperatorInfo info{};
   KernelTable table;
   ForkSafeMutex mutex;
-  std::deque<DynamicKernel> kernels;
-  std::array<KernelOrigin, kMaxDeviceTypes> device_places{};
+  std::deque<BoxedKernel> kernels;
+  std::array<std::optional<KernelOrigin>, kMaxDeviceTypes> device_places{};
 
   KernelOrigin kept(KernelOrigin place) {
     place.file = files.emplace_back(place.file ? place.file : "").c_str();
@@ -180,7 +182,10 @@ DynamicOperator::DynamicOperator(std::unique_ptr<Data> data)
     : Operator(&data->info, &data->table, &DynamicOperator::call, 0),
       data_(std::move(data)),
       schema_(data_->schema),
-      place_(data_->place) {}
+      place_(data_->place) {
+  data_->entry.op = this;
+  set_schema(schema_);
+}
 
 DynamicOperator& DynamicOperator::define(std::string_view text, KernelOrigin place) {
   auto data = std::make_unique<Data>();
@@ -208,29 +213,24 @@ DynamicOperator& DynamicOperator::define(std::string_view text, KernelOrigin pla
   data->file = place.file ? place.file : "";
   data->line = place.line;
   data->place = {KernelSource::DeviceLayout, data->file.c_str(), data->line, ""};
+  data->entry = {.op = nullptr,
+                 .kind = OperatorKind::Returns,
+                 .file = data->file.c_str(),
+                 .line_place = &data->line};
   data->info = {.name = data->name.c_str(),
                 .base_name = data->base_name.c_str(),
-                .entry = data->name.c_str(),
                 .schema = data->text.c_str(),
-                .form = form_of(s),
-                .kind = OperatorKind::Returns,
-                .file = data->file.c_str(),
-                .line_place = &data->line,
-                .checks = nullptr,
-                .shape = "",
-                .dtypes = "",
-                .expression = "",
-                .kernel_signature = "",
-                .data_free = false};
+                .entry = &data->entry,
+                .form = form_of(s)};
   std::unique_ptr<DynamicOperator> made(new DynamicOperator(std::move(data)));
   if (const Operator* other = Dispatcher::instance().find(made->info().name)) {
     fail<ErrorKind::Runtime>(OpName("define"), "expected a new name of an operator, got ",
                              made->info().name, " at ", at_text(made->place_),
                              "\nit is defined already at ",
-                             at_text(other->info().file, other->info().line()));
+                             at_text(other->entry().file, other->entry().line()));
   }
   const KernelOrigin derived{KernelSource::Generated, made->place_.file, made->place_.line, ""};
-  made->set_layer(Layer::Autograd, nullptr, &layer_entry<Layer::Autograd>, derived);
+  made->set_layer(Layer::Autograd, nullptr, entry_of(Layer::Autograd), derived);
   Dispatcher::instance().add_operator(*made);
   return *made.release();  // lives for ever: see undefine()
 }
@@ -253,35 +253,34 @@ DynamicOperator* DynamicOperator::of(Operator& op) {
 
 // ---- kernels ------------------------------------------------------------------------------------
 
-const DynamicKernel* DynamicOperator::keep(DynamicKernel kernel) {
+const BoxedKernel* DynamicOperator::keep(BoxedKernel kernel) {
   check<ErrorKind::Value>(kernel.function != nullptr, OpName(info().name),
                           "expected a kernel to register, got none");
   return &data_->kernels.emplace_back(kernel);
 }
 
-void DynamicOperator::set_kernel(DeviceType device, DynamicKernel kernel, KernelOrigin place) {
+void DynamicOperator::set_kernel(DeviceType device, BoxedKernel kernel, KernelOrigin place) {
   const size_t d = static_cast<size_t>(device);
   const std::lock_guard lock(data_->mutex);
-  check<ErrorKind::Runtime>(!device_kernels_[d].load(), OpName(info().name),
+  check<ErrorKind::Runtime>(!data_->device_places[d], OpName(info().name),
                             "expected one kernel for the device ", name_of(device),
                             ", got a second at ", at_text(place), "\nthe first is at ",
-                            at_text(data_->device_places[d]));
-  const DynamicKernel* kept = keep(kernel);
+                            data_->device_places[d] ? at_text(*data_->device_places[d]) : "");
   Dispatcher::instance().register_boxed(info().name, info().schema, device, Layout::Strided, {},
-                                        &run_device_kernel, place);
+                                        kernel, place);
   data_->device_places[d] = data_->kept(place);
-  device_kernels_[d].store(kept, std::memory_order_release);
 }
 
 void DynamicOperator::clear_kernel(DeviceType device) {
   const std::lock_guard lock(data_->mutex);
   const size_t d = static_cast<size_t>(device);
-  if (!device_kernels_[d].exchange(nullptr)) return;
+  if (!data_->device_places[d]) return;
+  data_->device_places[d].reset();
   if (Dispatcher::instance().find(info().name) == this)
     Dispatcher::instance().deregister(info().name, device, Layout::Strided);
 }
 
-void DynamicOperator::set_default_kernel(DynamicKernel kernel, bool composite, KernelOrigin place) {
+void DynamicOperator::set_default_kernel(BoxedKernel kernel, bool composite, KernelOrigin place) {
   const std::lock_guard lock(data_->mutex);
   check<ErrorKind::Runtime>(!default_kernel_.load(), OpName(info().name),
                             "expected one kernel for all devices, got a second at ", at_text(place),
@@ -293,7 +292,7 @@ void DynamicOperator::set_default_kernel(DynamicKernel kernel, bool composite, K
 
 void DynamicOperator::clear_default_kernel() { default_kernel_.store(nullptr); }
 
-void DynamicOperator::set_layer_kernel(Layer layer, DynamicKernel kernel, KernelOrigin place) {
+void DynamicOperator::set_layer_kernel(Layer layer, BoxedKernel kernel, KernelOrigin place) {
   const std::lock_guard lock(data_->mutex);
   auto& slot = layer_kernels_[static_cast<size_t>(layer)];
   check<ErrorKind::Runtime>(!slot.load(), OpName(info().name),
@@ -311,7 +310,9 @@ void DynamicOperator::clear_layer_kernel(Layer layer) {
   layer_kernels_[static_cast<size_t>(layer)].store(nullptr);
 }
 
-void DynamicOperator::set_default_autograd(BoxedKernel kernel) { default_autograd.store(kernel); }
+void DynamicOperator::set_default_autograd(BoxedFunction function) {
+  default_autograd.store(function);
+}
 
 // ---- calls --------------------------------------------------------------------------------------
 
@@ -376,15 +377,6 @@ void DynamicOperator::check_results(const Stack& stack, const std::vector<Tensor
   }
 }
 
-void DynamicOperator::run_device_kernel(const Operator& op, Stack& stack) {
-  const auto& self = static_cast<const DynamicOperator&>(op);
-  const size_t d = static_cast<size_t>(self.device_of(stack).type);
-  const DynamicKernel* kernel = self.device_kernels_[d].load(std::memory_order_acquire);
-  check<ErrorKind::Runtime>(kernel != nullptr, OpName(self.info().base_name),
-                            "expected a kernel that stays registered while it is called");
-  kernel->function(kernel->context, op, stack);
-}
-
 namespace {
 
 // The dtype by which the table is asked: of the first tensor.
@@ -398,7 +390,7 @@ ScalarType dtype_of(const Stack& stack) {
   return found.value_or(ScalarType::Float32);
 }
 
-BoxedKernel cell_of(const Operator& op, Device device, ScalarType dtype) {
+const BoxedKernel* cell_of(const Operator& op, Device device, ScalarType dtype) {
   const KernelRow* row = op.table().row(device.type, Layout::Strided);
   return row && !is_stored(dtype) ? row->boxed[static_cast<size_t>(dtype)] : nullptr;
 }
@@ -425,7 +417,7 @@ void DynamicOperator::fail_without_kernel(Device device) const {
 
 void DynamicOperator::call_kernel(Stack& stack) const {
   if (active_layers(layers_in(stack)) & layer_bit(Layer::Dispatch))
-    layer_boxed(Layer::Dispatch)(*this, stack);
+    (*layer_boxed(Layer::Dispatch))(*this, stack);
   else
     run_kernel(stack);
 }
@@ -434,12 +426,12 @@ void DynamicOperator::run_kernel(Stack& stack) const {
   const Device device = device_of(stack);
   const ScalarType dtype = dtype_of(stack);
   const std::vector<Tensor> written = written_tensors(stack);
-  if (const BoxedKernel boxed = cell_of(*this, device, dtype)) {
-    boxed(*this, stack);
-  } else if (const DynamicKernel* kernel = default_kernel_.load(std::memory_order_acquire)) {
-    kernel->function(kernel->context, *this, stack);
-  } else if (const BoxedKernel fallback = Dispatcher::instance().device_fallback(device.type)) {
-    fallback(*this, stack);
+  if (const BoxedKernel* boxed = cell_of(*this, device, dtype)) {
+    (*boxed)(*this, stack);
+  } else if (const BoxedKernel* kernel = default_kernel_.load(std::memory_order_acquire)) {
+    (*kernel)(*this, stack);
+  } else if (const BoxedKernel* fallback = Dispatcher::instance().device_fallback(device.type)) {
+    (*fallback)(*this, stack);
   } else {
     fail_without_kernel(device);
   }
@@ -450,11 +442,11 @@ void DynamicOperator::run_kernel(Stack& stack) const {
 void DynamicOperator::run_layer(const Operator& op, Layer layer, Stack& stack) {
   const auto& self = static_cast<const DynamicOperator&>(op);
   const auto l = static_cast<size_t>(layer);
-  if (const DynamicKernel* kernel = self.layer_kernels_[l].load(std::memory_order_acquire)) {
-    kernel->function(kernel->context, op, stack);
+  if (const BoxedKernel* kernel = self.layer_kernels_[l].load(std::memory_order_acquire)) {
+    (*kernel)(op, stack);
     return;
   }
-  const BoxedKernel otherwise = layer == Layer::Autograd ? default_autograd.load() : nullptr;
+  const BoxedFunction otherwise = layer == Layer::Autograd ? default_autograd.load() : nullptr;
   if (otherwise && !self.is_composite(stack)) {
     otherwise(op, stack);
     return;
@@ -479,7 +471,7 @@ void DynamicOperator::call(const Operator& op, Stack& stack) {
     self.run_kernel(stack);
     return;
   }
-  self.layer_boxed(static_cast<Layer>(std::countr_zero(active)))(op, stack);
+  (*self.layer_boxed(static_cast<Layer>(std::countr_zero(active))))(op, stack);
 }
 
 }  // namespace treadle

@@ -22,14 +22,6 @@
 
 namespace treadle {
 
-// A boxed kernel and what it is given with each call. The context lives for as long as the
-// program: calls may be in the kernel when it is taken back.
-struct DynamicKernel {
-  using Function = void (*)(void* context, const Operator& op, Stack& stack);
-  Function function = nullptr;
-  void* context = nullptr;
-};
-
 class DynamicOperator final : public Operator {
  public:
   // Defines an operator and makes it known to the dispatcher. RuntimeError for a schema that the
@@ -45,16 +37,17 @@ class DynamicOperator final : public Operator {
   const schema::FunctionSchema& schema() const { return schema_; }
   const KernelOrigin& place() const { return place_; }
 
-  // The kernel for tensors on a device; RuntimeError when there is one, naming both places.
-  void set_kernel(DeviceType device, DynamicKernel kernel, KernelOrigin place);
+  // The kernel for tensors on a device; RuntimeError when there is one, naming both places. The
+  // contexts of kernels live for as long as the program: calls may be in one when it is taken back.
+  void set_kernel(DeviceType device, BoxedKernel kernel, KernelOrigin place);
   void clear_kernel(DeviceType device);
   // The kernel for devices without one of their own. A composite one is made of operators that
   // have derivatives, so that autograd looks into it.
-  void set_default_kernel(DynamicKernel kernel, bool composite, KernelOrigin place);
+  void set_default_kernel(BoxedKernel kernel, bool composite, KernelOrigin place);
   void clear_default_kernel();
   // What runs on Layer::Autograd or Layer::Autocast. It reaches the kernel by call_kernel(), or by
   // a call with the layer excluded.
-  void set_layer_kernel(Layer layer, DynamicKernel kernel, KernelOrigin place);
+  void set_layer_kernel(Layer layer, BoxedKernel kernel, KernelOrigin place);
   void clear_layer_kernel(Layer layer);
 
   // Whether the call with this stack goes to a composite kernel.
@@ -71,33 +64,33 @@ class DynamicOperator final : public Operator {
 
   // What runs on Layer::Autograd for operators that say nothing about derivatives; set once, by
   // the bindings.
-  static void set_default_autograd(BoxedKernel kernel);
+  static void set_default_autograd(BoxedFunction function);
 
  private:
   struct Data;
   explicit DynamicOperator(std::unique_ptr<Data> data);
   static void call(const Operator& op, Stack& stack);
-  static void run_device_kernel(const Operator& op, Stack& stack);
+
   static void run_layer(const Operator& op, Layer layer, Stack& stack);
   template <Layer layer>
   static void layer_entry(const Operator& op, Stack& stack) {
     run_layer(op, layer, stack);
   }
-  static BoxedKernel entry_of(Layer layer) {
-    return layer == Layer::Autograd ? &layer_entry<Layer::Autograd> : &layer_entry<Layer::Autocast>;
+  static const BoxedKernel* entry_of(Layer layer) {
+    return layer == Layer::Autograd ? &boxed_kernel<&layer_entry<Layer::Autograd>>
+                                    : &boxed_kernel<&layer_entry<Layer::Autocast>>;
   }
   void check_arguments(const Stack& stack) const;
   void check_results(const Stack& stack, const std::vector<Tensor>& written) const;
   [[noreturn]] void fail_without_kernel(Device device) const;
   std::vector<Tensor> written_tensors(const Stack& stack) const;
-  const DynamicKernel* keep(DynamicKernel kernel);
+  const BoxedKernel* keep(BoxedKernel kernel);
 
   std::unique_ptr<Data> data_;
   const schema::FunctionSchema& schema_;
   const KernelOrigin& place_;
-  std::array<std::atomic<const DynamicKernel*>, kMaxDeviceTypes> device_kernels_{};
-  std::array<std::atomic<const DynamicKernel*>, kNumLayers> layer_kernels_{};
-  std::atomic<const DynamicKernel*> default_kernel_{nullptr};
+  std::array<std::atomic<const BoxedKernel*>, kNumLayers> layer_kernels_{};
+  std::atomic<const BoxedKernel*> default_kernel_{nullptr};
   std::atomic<bool> composite_{false};
 };
 

@@ -5,8 +5,10 @@
 #include "core/dispatch/operator.h"
 
 #include <deque>
+#include <memory>
 
 #include "core/dispatch/dispatcher.h"
+#include "core/schema/function_schema.h"
 
 namespace treadle {
 
@@ -62,7 +64,18 @@ void KernelTable::publish(DeviceType device, Layout layout, KernelRow* row) {
   others->rows[d][static_cast<size_t>(layout)].store(row, std::memory_order_release);
 }
 
-void Operator::set_layer(Layer layer, void* function, BoxedKernel boxed, KernelOrigin place) {
+const schema::FunctionSchema& Operator::parse_schema() const {
+  // Operators are never freed, and threads may parse at the same time: one schema stays.
+  auto parsed = std::make_unique<const schema::FunctionSchema>(
+      schema::parse_schema(std::string_view(info().schema)));
+  const schema::FunctionSchema* there = nullptr;
+  if (schema_.compare_exchange_strong(there, parsed.get(), std::memory_order_acq_rel))
+    return *parsed.release();
+  return *there;
+}
+
+void Operator::set_layer(Layer layer, void* function, const BoxedKernel* boxed,
+                         KernelOrigin place) {
   const size_t i = static_cast<size_t>(layer);
   if (layers() & layer_bit(layer)) {
     const KernelOrigin& there = layer_places_[i];
@@ -148,7 +161,7 @@ void no_kernel(const Operator& op, Device device, Layout layout, ScalarType dtyp
                                   "\nkernels exist for: ", KernelCells{op});
 }
 
-BoxedKernel find_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype) {
+const BoxedKernel* find_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype) {
   if (is_stored(dtype)) return nullptr;
   const size_t t = static_cast<size_t>(dtype);
   if (op.has_table()) {

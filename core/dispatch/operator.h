@@ -14,17 +14,23 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "core/base/layers.h"
+#include "core/dispatch/borrowed_value.h"
+#include "core/dispatch/expression.h"
 #include "core/dispatch/value.h"
 #include "core/tensor/tensor.h"
 
 namespace treadle {
 
 class Operator;
+namespace schema {
+struct FunctionSchema;
+}
 
 // What filled a cell of a kernel table; a smaller one wins over a larger one.
 enum class KernelSource : uint8_t {
@@ -43,14 +49,40 @@ struct KernelOrigin {
   const char* name = "";  // the kernel's name as in the YAML, or how it came to be
 };
 
-// A boxed kernel takes its arguments from the stack (last argument on top) and leaves its results
-// there. It serves any form of the operator: `op` says which was called.
-using BoxedKernel = void (*)(const Operator& op, Stack& stack);
+// A boxed function takes its arguments from the stack (last argument on top) and leaves its results
+// there. `op` says which operator was called.
+using BoxedFunction = void (*)(const Operator& op, Stack& stack);
 
-// The kernels of one operator for one device and layout, by dtype.
+// A kernel that serves any form of an operator by a boxed call. The context is the kernel's own: it
+// comes back with each call, so a kernel is found by no look-up.
+struct BoxedKernel {
+  using Function = void (*)(void* context, const Operator& op, Stack& stack);
+  // Where the kernel fills tensors and returns nothing: the arguments and then the tensors, all
+  // borrowed. May be null; `function` does the same with a stack.
+  using Fill = void (*)(void* context, const Operator& op, ArrayRef<BorrowedValue> arguments);
+
+  Function function = nullptr;
+  void* context = nullptr;
+  Fill fill = nullptr;
+
+  void operator()(const Operator& op, Stack& stack) const { function(context, op, stack); }
+};
+
+// A boxed function as a kernel, which needs no context: &boxed_kernel<&cpu_fallback>.
+namespace detail {
+template <BoxedFunction function>
+void call_without_context(void*, const Operator& op, Stack& stack) {
+  function(op, stack);
+}
+}  // namespace detail
+template <BoxedFunction function>
+inline constexpr BoxedKernel boxed_kernel{&detail::call_without_context<function>};
+
+// The kernels of one operator for one device and layout, by dtype. Boxed ones live for as long as
+// the program.
 struct KernelRow {
-  std::array<void*, kMaxScalarTypes> kernels{};      // unboxed; null where there is none
-  std::array<BoxedKernel, kMaxScalarTypes> boxed{};  // used where the unboxed one is null
+  std::array<void*, kMaxScalarTypes> kernels{};             // unboxed; null where there is none
+  std::array<const BoxedKernel*, kMaxScalarTypes> boxed{};  // used where the unboxed one is null
   std::array<const KernelOrigin*, kMaxScalarTypes> places{};
 };
 
@@ -95,48 +127,64 @@ std::string_view name_of(OperatorKind kind);
 // where autograd records them, else that of the operator; always those of what it is made of.
 enum class Seen : uint8_t { Always, Unrecorded, Never };
 
-// Constant data about one form of an operator, from the model.
+// The dtypes that an entry takes on a device.
+struct DtypeRow {
+  const char* device;  // "cpu"; null: on every device that has no row of its own
+  uint32_t dtypes;     // a bit for each ScalarType
+};
+
+// Constant data about an entry of native_functions.yaml, which its forms share.
+struct EntryInfo {
+  Operator* op;  // the entry's first form
+  OperatorKind kind;
+  Seen seen = Seen::Always;
+  bool data_free = false;  // views and composites: no kernel table needed
+  // A bit for each argument whose elements the operator moves without a look at them: these may be
+  // of a type that only stores.
+  uint64_t moves = 0;
+  const char* file = "";
+  const int* line_place;  // kept apart, so that an edit that moves entries rebuilds one object
+  std::span<const DtypeRow> dtypes{};
+  const Expression* pointwise = nullptr;      // null unless the kind is Pointwise
+  const ReduceExpressions* reduce = nullptr;  // null unless the kind is Reduce
+  std::span<const char* const> checks{};      // conditions of the contract as written, for people
+  const char* shape = "";                     // the shape rule as written, for people
+
+  int line() const { return *line_place; }
+};
+
+// Constant data about one form of an operator.
 struct OperatorInfo {
   const char* name;       // "aten::add_.Tensor"
   const char* base_name;  // "add_": what messages call it
-  const char* entry;      // name of the entry's functional form, "aten::add.Tensor"
   const char* schema;     // as printed by the grammar
+  const EntryInfo* entry;
   Form form;
-  OperatorKind kind;
-  const char* file;  // of the entry
-  const int*
-      line_place;  // its line; kept apart, so that an edit that moves entries rebuilds one object
-  const char* const* checks;  // contract conditions as text, null-terminated
-  const char* shape;          // shape rule as text, or ""
-  const char* dtypes;         // "CPU: float32 float64; CUDA: ...", or ""
-  const char* expression;     // pointwise or reduce expression as text, or ""
-  const char* kernel_signature;
-  bool data_free;  // views and composites: no kernel table needed
-  // Names of arguments whose elements the operator moves without a look at them, "self src": these
-  // may be of a type that only stores.
-  const char* moves;
-  Seen seen = Seen::Always;
   // Calls what the operator is made of, with all layers; null unless it is seen where unrecorded.
-  BoxedKernel parts = nullptr;
-
-  int line() const { return *line_place; }
+  BoxedFunction parts = nullptr;
 };
 
 class Operator {
  public:
   // `call_boxed` calls the operator, layers included, with arguments from the stack.
-  constexpr Operator(const OperatorInfo* info, KernelTable* table, BoxedKernel call_boxed,
+  constexpr Operator(const OperatorInfo* info, KernelTable* table, BoxedFunction call_boxed,
                      LayerMask always)
       : info_(info), table_(table), call_boxed_(call_boxed), always_(always) {}
   Operator(const Operator&) = delete;
   Operator& operator=(const Operator&) = delete;
 
   const OperatorInfo& info() const { return *info_; }
+  const EntryInfo& entry() const { return *info_->entry; }
+  // The schema as the grammar reads it, parsed at the first call. Lives for as long as the program.
+  const schema::FunctionSchema& schema() const {
+    const schema::FunctionSchema* const parsed = schema_.load(std::memory_order_acquire);
+    return parsed ? *parsed : parse_schema();
+  }
   KernelTable& table() const { return *table_; }
   bool has_table() const { return table_ != nullptr; }
   void call_boxed(Stack& stack) const { call_boxed_(*this, stack); }
   // Tells operators of one making from others.
-  bool is_called_by(BoxedKernel entry) const { return call_boxed_ == entry; }
+  bool is_called_by(BoxedFunction entry) const { return call_boxed_ == entry; }
 
   // Layers a call whose tensors carry `tensors` must go through.
   LayerMask active_layers(LayerMask tensors) const {
@@ -145,23 +193,33 @@ class Operator {
                                   layers());
   }
   void* layer_function(Layer layer) const { return layer_functions_[static_cast<size_t>(layer)]; }
-  BoxedKernel layer_boxed(Layer layer) const { return layer_boxed_[static_cast<size_t>(layer)]; }
+  const BoxedKernel* layer_boxed(Layer layer) const {
+    return layer_boxed_[static_cast<size_t>(layer)];
+  }
   // What runs for this operator on `layer`. One of its own wins over a fallback for all operators;
-  // of two of its own the second is rejected with a RuntimeError that names both places.
-  void set_layer(Layer layer, void* function, BoxedKernel boxed, KernelOrigin place);
+  // of two of its own the second is rejected with a RuntimeError that names both places. `boxed`
+  // lives for as long as the program.
+  void set_layer(Layer layer, void* function, const BoxedKernel* boxed, KernelOrigin place);
   const KernelOrigin& layer_place(Layer layer) const {
     return layer_places_[static_cast<size_t>(layer)];
   }
   LayerMask layers() const { return layers_.load(std::memory_order_acquire); }
 
+ protected:
+  // The schema, where it was parsed before; it lives for as long as the operator.
+  void set_schema(const schema::FunctionSchema& schema) { schema_.store(&schema); }
+
  private:
+  const schema::FunctionSchema& parse_schema() const;
+
   const OperatorInfo* info_;
   KernelTable* table_;
-  BoxedKernel call_boxed_;
+  BoxedFunction call_boxed_;
+  mutable std::atomic<const schema::FunctionSchema*> schema_{nullptr};
   std::atomic<LayerMask> layers_{0};
   LayerMask always_;
   std::array<void*, kNumLayers> layer_functions_{};
-  std::array<BoxedKernel, kNumLayers> layer_boxed_{};
+  std::array<const BoxedKernel*, kNumLayers> layer_boxed_{};
   std::array<KernelOrigin, kNumLayers> layer_places_{};
 };
 
@@ -288,7 +346,16 @@ struct BoxedCall<R(Args...)> {
     for (Value& v : results) stack.push_back(std::move(v));
   }
   // The other way: boxes arguments for a boxed kernel and unboxes its results.
-  static R through(BoxedKernel kernel, const Operator& op, std::decay_t<Args> const&... args) {
+  static R through(const BoxedKernel& kernel, const Operator& op,
+                   std::decay_t<Args> const&... args) {
+    if constexpr (std::is_void_v<R> && sizeof...(Args) > 0 &&
+                  (Borrowable<std::decay_t<Args>> && ...)) {
+      if (kernel.fill != nullptr) {
+        const BorrowedValue arguments[] = {borrowed(args)...};
+        kernel.fill(kernel.context, op, {arguments, sizeof...(Args)});
+        return;
+      }
+    }
     Stack stack;
     stack.reserve(sizeof...(Args));
     (stack.push_back(detail::Box<std::decay_t<Args>>::to(args)), ...);
@@ -313,7 +380,7 @@ struct LayerCall<R(Args...)> {
   static R call(const Operator& op, LayerMask active, std::decay_t<Args> const&... args) {
     const auto layer = static_cast<Layer>(std::countr_zero(active));
     if (void* f = op.layer_function(layer)) return reinterpret_cast<R (*)(Args...)>(f)(args...);
-    return BoxedCall<R(Args...)>::through(op.layer_boxed(layer), op, args...);
+    return BoxedCall<R(Args...)>::through(*op.layer_boxed(layer), op, args...);
   }
 };
 
@@ -386,6 +453,6 @@ Registration register_layer(Layer layer, typename Op::Signature* function,
 [[noreturn]] void no_kernel(const Operator& op, Device device, Layout layout, ScalarType dtype);
 // The boxed kernel for a cell with no unboxed one: of the row, or the device's fallback; null when
 // neither exists.
-BoxedKernel find_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype);
+const BoxedKernel* find_boxed(const Operator& op, Device device, Layout layout, ScalarType dtype);
 
 }  // namespace treadle

@@ -220,7 +220,7 @@ void record_call(const Operator& op, Stack& stack) {
 void add_layer() {
   static const bool added = [] {
     Dispatcher::instance().register_layer_fallback(
-        Layer::Profiler, &record_call,
+        Layer::Profiler, boxed_kernel<&record_call>,
         KernelOrigin{KernelSource::Fallback, __FILE__, __LINE__, "profiler"});
     // A child of the process is not recorded: nobody would ever ask for it.
     pthread_atfork(nullptr, nullptr, [] {

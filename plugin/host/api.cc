@@ -13,7 +13,7 @@
 #include "core/base/parallel.h"
 #include "core/device/backend.h"
 #include "core/dispatch/dispatcher.h"
-#include "core/dispatch/operator_schema.h"
+#include "core/schema/function_schema.h"
 #include "plugin/host/boundary.h"
 #include "plugin/host/registration.h"
 
@@ -173,7 +173,7 @@ struct Description {
   size_t outputs = 0;
 
   explicit Description(const Operator& op) {
-    const schema::FunctionSchema& schema = schema_of(op);
+    const schema::FunctionSchema& schema = op.schema();
     const auto info = [&](const std::string& name, const schema::Type& type) {
       const char* const name_text = texts.emplace_back(name).c_str();
       return treadle_argument_info{name_text, texts.emplace_back(schema::print(type)).c_str(),
@@ -181,7 +181,7 @@ struct Description {
     };
     for (const schema::Argument& a : schema.arguments) arguments.push_back(info(a.name, a.type));
     for (const schema::Return& r : schema.returns) results.push_back(info(r.name, r.type));
-    const OperatorKind kind = op.info().kind;
+    const OperatorKind kind = op.entry().kind;
     const bool fills = kind == OperatorKind::Kernel || kind == OperatorKind::Pointwise ||
                        kind == OperatorKind::Reduce;
     outputs = fills ? results.size() : 0;
@@ -216,7 +216,7 @@ treadle_status operator_info(const treadle_operator* op, treadle_operator_info* 
   return guarded([&] {
     const Operator& o = operator_of(op);
     const Description& d = description_of(o);
-    const treadle_operator_info full{sizeof full,        o.info().kind == OperatorKind::Returns,
+    const treadle_operator_info full{sizeof full,        o.entry().kind == OperatorKind::Returns,
                                      o.info().name,      o.info().schema,
                                      d.arguments.data(), d.arguments.size(),
                                      d.outputs,          d.results.data(),
@@ -231,7 +231,7 @@ treadle_status call(const treadle_operator* op, const treadle_value* arguments, 
                     treadle_value* results, size_t capacity, size_t* result_count) {
   return guarded([&] {
     const Operator& o = operator_of(op);
-    const schema::FunctionSchema& schema = schema_of(o);
+    const schema::FunctionSchema& schema = o.schema();
     check<ErrorKind::Type>(count <= schema.arguments.size(), OpName(o.info().base_name),
                            "expected at most ", schema.arguments.size(), " arguments, got ", count);
     Stack stack;

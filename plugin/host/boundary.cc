@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/host/boundary.h"
 
+#include <cctype>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 
@@ -22,6 +24,47 @@ constexpr struct {
     {ErrorKind::DeviceLost, TREADLE_DEVICE_LOST},
     {ErrorKind::Runtime, TREADLE_RUNTIME_ERROR},
 };
+
+// The structures of core/ that go to plug-ins as they are.
+static_assert(sizeof(ExpressionNode) == sizeof(treadle_node) &&
+              offsetof(ExpressionNode, kind) == offsetof(treadle_node, kind) &&
+              offsetof(ExpressionNode, child_count) == offsetof(treadle_node, child_count) &&
+              offsetof(ExpressionNode, children) == offsetof(treadle_node, children) &&
+              offsetof(ExpressionNode, text) == offsetof(treadle_node, text) &&
+              offsetof(ExpressionNode, integer) == offsetof(treadle_node, integer) &&
+              offsetof(ExpressionNode, number) == offsetof(treadle_node, number) &&
+              kMaxExpressionChildren == TREADLE_MAX_CHILDREN);
+template <class Enum>
+constexpr bool same(Enum here, int32_t there) {
+  return static_cast<int32_t>(here) == there;
+}
+static_assert(same(ExpressionKind::Name, TREADLE_NODE_NAME) &&
+              same(ExpressionKind::Int, TREADLE_NODE_INT) &&
+              same(ExpressionKind::Float, TREADLE_NODE_FLOAT) &&
+              same(ExpressionKind::Bool, TREADLE_NODE_BOOL) &&
+              same(ExpressionKind::Call, TREADLE_NODE_CALL) &&
+              same(ExpressionKind::Binary, TREADLE_NODE_BINARY) &&
+              same(ExpressionKind::Unary, TREADLE_NODE_UNARY) &&
+              same(ExpressionKind::Select, TREADLE_NODE_SELECT));
+static_assert(sizeof(BorrowedValue) == sizeof(treadle_value) &&
+              offsetof(BorrowedValue, tag) == offsetof(treadle_value, tag) &&
+              offsetof(BorrowedValue, count) == offsetof(treadle_value, count) &&
+              offsetof(BorrowedValue, as) == offsetof(treadle_value, as) && sizeof(bool) == 1);
+static_assert(same(BorrowedValue::kTensor, TREADLE_TAG_TENSOR) &&
+              same(BorrowedValue::kBool, TREADLE_TAG_BOOL) &&
+              same(BorrowedValue::kInt, TREADLE_TAG_INT) &&
+              same(BorrowedValue::kFloat, TREADLE_TAG_FLOAT) &&
+              same(BorrowedValue::kComplex, TREADLE_TAG_COMPLEX) &&
+              same(BorrowedValue::kText, TREADLE_TAG_TEXT) &&
+              same(BorrowedValue::kInts, TREADLE_TAG_INTS) &&
+              same(BorrowedValue::kFloats, TREADLE_TAG_FLOATS) &&
+              same(BorrowedValue::kBools, TREADLE_TAG_BOOLS) &&
+              same(BorrowedValue::kTensors, TREADLE_TAG_TENSORS) &&
+              same(BorrowedValue::kScalarType, TREADLE_TAG_DTYPE) &&
+              same(BorrowedValue::kLayout, TREADLE_TAG_LAYOUT) &&
+              same(BorrowedValue::kDevice, TREADLE_TAG_DEVICE) &&
+              same(BorrowedValue::kMemoryFormat, TREADLE_TAG_MEMORY_FORMAT) &&
+              same(BorrowedValue::kGenerator, TREADLE_TAG_GENERATOR));
 
 const char* tag_name(int32_t tag) {
   static constexpr const char* kNames[] = {"None",    "Tensor",  "bool",         "int",
@@ -68,16 +111,32 @@ std::string& last_error() {
   return text;
 }
 
-void check_status(treadle_status status) {
-  if (status == TREADLE_OK) [[likely]]
-    return;
+namespace {
+
+// An error with the text of a plug-in. What C++ has apart, the operator's name and the message, is
+// one text there: "mm: expected ...", "demo::scale: expected ...".
+Error error_of(ErrorKind kind, std::string_view text) {
+  size_t end = 0;
+  const auto is_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+  };
+  while (end < text.size() && (is_name(text[end]) || text.substr(end).starts_with("::")))
+    end += text[end] == ':' ? 2 : 1;
+  if (end > 0 && text.substr(end).starts_with("()")) end += 2;
+  if (end == 0 || !text.substr(end).starts_with(": ")) return Error(kind, std::string(text));
+  return Error(kind, OpName(text.substr(0, end)), std::string(text.substr(end + 2)));
+}
+
+}  // namespace
+
+Error error_of(treadle_status status) {
   std::string text = std::move(last_error());
   last_error().clear();
   if (text.empty()) text = "expected a plug-in's function to succeed, got an error without a text";
   for (const auto& [kind, number] : kStatuses) {
-    if (number == status) throw Error(kind, text);
+    if (number == status) return error_of(kind, text);
   }
-  throw Error(ErrorKind::Runtime, text);
+  return error_of(ErrorKind::Runtime, text);
 }
 
 treadle_status status_of(const Error& error) {
@@ -117,30 +176,17 @@ ScalarType dtype_from_c(treadle_dtype dtype) {
 }
 
 treadle_value to_c(const Scalar& s) {
-  treadle_value v;
-  std::memset(&v, 0, sizeof v);
-  switch (s.kind()) {
-    case Scalar::Kind::Bool:
-      v.tag = TREADLE_TAG_BOOL;
-      v.as.integer = s.to<bool>();
-      break;
-    case Scalar::Kind::Int:
-      v.tag = TREADLE_TAG_INT;
-      v.as.integer = s.to<int64_t>();
-      break;
-    case Scalar::Kind::Double:
-      v.tag = TREADLE_TAG_FLOAT;
-      v.as.number = s.to<double>();
-      break;
-    case Scalar::Kind::Complex: {
-      v.tag = TREADLE_TAG_COMPLEX;
-      const auto c = s.to<std::complex<double>>();
-      v.as.complex_parts[0] = c.real();
-      v.as.complex_parts[1] = c.imag();
-      break;
-    }
+  const BorrowedValue v = borrowed(s);
+  return *to_c(&v);
+}
+
+void require_memory(const treadle_value& value) {
+  if (value.tag == TREADLE_TAG_TENSOR) {
+    impl_of(value.as.tensor)->storage_data();
+  } else if (value.tag == TREADLE_TAG_TENSORS) {
+    for (uint32_t i = 0; i < value.count; ++i)
+      if (value.as.tensors[i] != nullptr) impl_of(value.as.tensors[i])->storage_data();
   }
-  return v;
 }
 
 BorrowedValues::BorrowedValues(ArrayRef<Value> stack) {
@@ -148,66 +194,37 @@ BorrowedValues::BorrowedValues(ArrayRef<Value> stack) {
   for (const Value& v : stack) values_.push_back(convert(v));
 }
 
-treadle_value BorrowedValues::convert(const Value& v) {
-  treadle_value c = tagged(TREADLE_TAG_NONE);
-  const auto list = [&](treadle_tag tag, size_t count) {
-    c.tag = tag;
-    c.count = static_cast<uint32_t>(count);
-  };
-  if (v.is<Tensor>()) {
-    if (!v.as<Tensor>().defined()) return c;
-    v.as<Tensor>().impl()->storage_data();  // raises where the tensor does not lie in it
-    c.tag = TREADLE_TAG_TENSOR;
-    c.as.tensor = handle_of(v.as<Tensor>());
-  } else if (v.is<bool>()) {
-    return to_c(Scalar(v.as<bool>()));
-  } else if (v.is<int64_t>()) {
-    return to_c(Scalar(v.as<int64_t>()));
-  } else if (v.is<double>()) {
-    return to_c(Scalar(v.as<double>()));
-  } else if (v.is<Scalar>()) {
-    return to_c(v.as<Scalar>());
-  } else if (v.is<std::string>()) {
-    list(TREADLE_TAG_TEXT, v.as<std::string>().size());
-    c.as.text = v.as<std::string>().data();
-  } else if (v.is<Value::Ints>()) {
-    list(TREADLE_TAG_INTS, v.as<Value::Ints>().size());
-    c.as.integers = v.as<Value::Ints>().data();
-  } else if (v.is<Value::Doubles>()) {
-    list(TREADLE_TAG_FLOATS, v.as<Value::Doubles>().size());
-    c.as.numbers = v.as<Value::Doubles>().data();
-  } else if (v.is<Value::Bools>()) {
-    const Value::Bools& bools = v.as<Value::Bools>();
-    list(TREADLE_TAG_BOOLS, bools.size());
-    c.as.bools = bools_.emplace_back(bools.begin(), bools.end()).data();
-  } else if (v.is<Value::Tensors>()) {
-    std::vector<treadle_tensor*>& handles = tensors_.emplace_back();
-    for (const Tensor& t : v.as<Value::Tensors>()) {
-      if (t.defined()) t.impl()->storage_data();
-      handles.push_back(handle_of(t));
-    }
-    list(TREADLE_TAG_TENSORS, handles.size());
-    c.as.tensors = handles.data();
-  } else if (v.is<ScalarType>()) {
-    c.tag = TREADLE_TAG_DTYPE;
-    c.as.dtype = to_c(v.as<ScalarType>());
-  } else if (v.is<Layout>()) {
-    c.tag = TREADLE_TAG_LAYOUT;
-    c.as.integer = static_cast<int64_t>(v.as<Layout>());
-  } else if (v.is<Device>()) {
-    c.tag = TREADLE_TAG_DEVICE;
-    c.as.device = to_c(v.as<Device>());
-  } else if (v.is<MemoryFormat>()) {
-    c.tag = TREADLE_TAG_MEMORY_FORMAT;
-    c.as.integer = static_cast<int64_t>(v.as<MemoryFormat>());
-  } else if (v.is<Generator>()) {
-    c.tag = TREADLE_TAG_GENERATOR;
-    c.as.generator = reinterpret_cast<treadle_generator*>(v.as<Generator>().get());
-  } else if (!v.is_none()) {
-    fail<ErrorKind::NotImplemented>("expected a value that plug-ins can be given, got ",
-                                    v.type_name());
-  }
-  return c;
+treadle_value BorrowedValues::convert(const Value& value) {
+  const BorrowedValue v = std::visit(
+      [&]<class T>(const T& given) -> BorrowedValue {
+        if constexpr (std::is_same_v<T, std::monostate>) {
+          return {};
+        } else if constexpr (std::is_same_v<T, Value::Bools>) {
+          // A std::vector<bool> has no bools to point to.
+          const std::vector<uint8_t>& bools = bools_.emplace_back(given.begin(), given.end());
+          BorrowedValue list;
+          list.tag = BorrowedValue::kBools;
+          list.count = static_cast<uint32_t>(bools.size());
+          list.as.bools = reinterpret_cast<const bool*>(bools.data());
+          return list;
+        } else if constexpr (std::is_same_v<T, Value::Ints>) {
+          return borrowed(IntList(given));
+        } else if constexpr (std::is_same_v<T, Value::Doubles>) {
+          return borrowed(DoubleList(given));
+        } else if constexpr (std::is_same_v<T, Value::Tensors>) {
+          return borrowed(TensorList(given));
+        } else if constexpr (std::is_same_v<T, std::string>) {
+          return borrowed(std::string_view(given));
+        } else if constexpr (std::is_same_v<T, Value::Scalars>) {
+          fail<ErrorKind::NotImplemented>("expected a value that plug-ins can be given, got ",
+                                          value.type_name());
+        } else {
+          return borrowed(given);
+        }
+      },
+      value.variant());
+  require_memory(*to_c(&v));
+  return *to_c(&v);
 }
 
 Value from_c(const treadle_value& v, const schema::Type& type, std::string_view name) {

@@ -3,11 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/dispatch/borrowed_value.h"
+#include "core/dispatch/expression.h"
 #include "core/dispatch/value.h"
 #include "core/schema/function_schema.h"
 #include "plugin/treadle/plugin.h"
@@ -16,8 +17,13 @@ namespace treadle::plugin {
 
 // The text of the calling thread's last error, on either side.
 std::string& last_error();
-// Throws the error for a plug-in's status. The caller handles TREADLE_DECLINED.
-void check_status(treadle_status status);
+// The error for a plug-in's status, which is neither TREADLE_OK nor TREADLE_DECLINED.
+Error error_of(treadle_status status);
+// Throws that error. The caller handles TREADLE_DECLINED.
+inline void check_status(treadle_status status) {
+  if (status != TREADLE_OK) [[unlikely]]
+    throw error_of(status);
+}
 treadle_status status_of(const Error& error);
 
 // Runs the body of a function that a plug-in calls; exceptions become statuses.
@@ -53,6 +59,16 @@ Device from_c(treadle_device d);
 ScalarType dtype_from_c(treadle_dtype dtype);
 inline treadle_dtype to_c(ScalarType t) { return static_cast<treadle_dtype>(t); }
 treadle_value to_c(const Scalar& s);
+// Nodes, and values that are borrowed, have one layout on both sides.
+inline treadle_expression to_c(const Expression& e) {
+  return {reinterpret_cast<const treadle_node*>(e.nodes), e.count};
+}
+inline const treadle_value* to_c(const BorrowedValue* values) {
+  return reinterpret_cast<const treadle_value*>(values);
+}
+
+// Raises where a tensor of the value does not lie in its storage.
+void require_memory(const treadle_value& value);
 
 // Values in the plug-in's form, borrowed. Their pointers live as long as this object and the stack
 // from which it is made.
@@ -65,8 +81,7 @@ class BorrowedValues {
  private:
   treadle_value convert(const Value& v);
   std::vector<treadle_value> values_;
-  std::deque<std::vector<uint8_t>> bools_;
-  std::deque<std::vector<treadle_tensor*>> tensors_;
+  std::vector<std::vector<uint8_t>> bools_;
 };
 
 // A plug-in's value as an argument of `type`. TypeError naming the argument if it does not fit.

@@ -11,7 +11,6 @@
 
 #include "aten/engine/backends/generated.h"
 #include "plugin/host/boundary.h"
-#include "plugin/host/expressions.h"
 
 namespace treadle::plugin {
 namespace {
@@ -211,13 +210,13 @@ bool PluginBackend::pointwise(const GeneratedPointwise& g) {
     numbers[k] = to_c(g.numbers[k].value);
     names[k] = g.numbers[k].name;
   }
-  const Tree& tree = pointwise_tree(g.source.expression);
+
   treadle_pointwise_call call{};
   call.size = sizeof call;
   call.dims = static_cast<int32_t>(g.shape.size());
-  call.name = g.source.name;
-  call.key = &tree;
-  call.body = tree.expression();
+  call.name = g.name;
+  call.key = g.body;
+  call.body = to_c(*g.body);
   call.device = to_c(g.device);
   call.compute = to_c(g.compute);
   call.input_count = static_cast<int32_t>(g.input_count);
@@ -236,18 +235,18 @@ bool PluginBackend::pointwise(const GeneratedPointwise& g) {
 
 bool PluginBackend::reduce(const GeneratedReduce& g) {
   if (!b_.reduce) return false;
-  const ReduceTrees& trees = reduce_trees(g.source.expression);
+
   treadle_reduce_call call{};
   call.size = sizeof call;
   call.kept_dims = static_cast<int32_t>(g.call.kept_sizes.size());
   call.folded_dims = static_cast<int32_t>(g.call.reduced_sizes.size());
   call.compute = to_c(g.call.compute);
-  call.name = g.source.name;
-  call.key = &trees;
-  call.init = trees.init.expression();
-  call.step = trees.step.expression();
-  call.combine = trees.combine.expression();
-  call.final = trees.final.expression();
+  call.name = g.name;
+  call.key = g.parts;
+  call.init = to_c(g.parts->init);
+  call.step = to_c(g.parts->step);
+  call.combine = to_c(g.parts->combine);
+  call.final = to_c(g.parts->final);
   call.device = to_c(g.out.device());
   call.kept_shape = g.call.kept_sizes.data();
   call.folded_shape = g.call.reduced_sizes.data();

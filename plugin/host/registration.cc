@@ -4,14 +4,11 @@
 #include "plugin/host/registration.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <utility>
 
 #include "aten/engine/backends/fallback.h"
-#include "core/base/address_map.h"
 #include "core/base/fork_safe_mutex.h"
 #include "core/device/backend.h"
 #include "core/dispatch/call_counts.h"
@@ -41,40 +38,19 @@ void note(std::function<void()> undo) {
 
 // ---- kernels ----
 
+// A plug-in's kernel, which is the context of the boxed one. Lives for ever: calls may be in it.
 struct Kernel {
   treadle_kernel function;
   void* context;
   schema::FunctionSchema schema;
   bool returns;  // it makes the results itself
 };
-// An operator may have several kernels on a device, for different dtypes. Each has a place of its
-// own, and the function that the dispatcher calls knows which.
-constexpr size_t kPlaces = kNumScalarTypes + 1;  // one for each, and one for all others
-struct Places {
-  std::array<std::atomic<const Kernel*>, kPlaces> of_device[kMaxDeviceTypes]{};
+// That of an operator on a device.
+struct DeviceKernel : Kernel {
+  DeviceKernel(Kernel kernel, DeviceType type, const Operator& op)
+      : Kernel(std::move(kernel)), calls(type, op) {}
+  mutable NativeCalls calls;
 };
-struct Kernels {
-  ForkSafeMutex mutex;  // of those who register
-  // By the operator's table. Kernels live for ever: calls may be in them.
-  AddressMap<Places> all;
-};
-Kernels& kernels() {
-  static auto* kernels = new Kernels;
-  return *kernels;
-}
-std::array<std::atomic<const Kernel*>, kPlaces>& places_of(const KernelTable* table,
-                                                           DeviceType device) {
-  return kernels()
-      .all.ensure(table, [] { return Places{}; })
-      .of_device[static_cast<size_t>(device)];
-}
-
-const Kernel& kernel_at(size_t place, const Operator& op, DeviceType device) {
-  const Kernel* const kernel =
-      places_of(&op.table(), device)[place].load(std::memory_order_acquire);
-  check_internal(kernel != nullptr, "a kernel of a plug-in is registered before it is called");
-  return *kernel;
-}
 
 // A kernel that calls its own operator would use up the stack.
 class Depth {
@@ -90,19 +66,19 @@ class Depth {
 
  private:
   static constexpr int kMax = 200;
-  static thread_local int depth_;
+  static thread_local constinit int depth_ __attribute__((tls_model("initial-exec")));
 };
-thread_local int Depth::depth_ = 0;
+thread_local constinit int Depth::depth_ = 0;
 
-// Says whose error it is, where the plug-in does not.
+// The error of an operator's kernel: its message is about the operator, also where the plug-in does
+// not name it.
 void check_status_of(const Operator& op, treadle_status status) {
-  try {
-    check_status(status);
-  } catch (const Error& error) {
-    const std::string_view text = error.what(), name = op.info().base_name;
-    if (text.starts_with(name) && text.substr(name.size()).starts_with(":")) throw;
-    throw Error(error.kind(), str(name, ": ", text));
-  }
+  if (status == TREADLE_OK) [[likely]]
+    return;
+  Error error = error_of(status);
+  const OpName name(op.info().base_name);
+  if (error.op() != name.text()) error = Error(error.kind(), name, error.what());
+  throw error;
 }
 
 // Calls the kernel with the whole stack; results that it makes take the stack's place. False where
@@ -136,28 +112,65 @@ void check_result(const Operator& op, const Value& result, Device device, const 
                               "expected its kernel to return a new tensor, got an argument");
 }
 
-template <size_t place>
-void run_kernel(const Operator& op, Stack& stack) {
+// The kernel declines: the call, of an operator with these arguments and outputs, is made on the
+// CPU.
+void run_on_cpu(const Operator& op, ArrayRef<BorrowedValue> values) {
+  const auto& arguments = op.entry().op->schema().arguments;
+  Stack stack;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const treadle_value& value = *to_c(&values[i]);
+    stack.push_back(i < arguments.size() ? from_c(value, arguments[i].type, arguments[i].name)
+                                         : Value(tensor_of(value.as.tensor)));
+  }
+  cpu_fallback(op, stack);
+}
+
+// BoxedKernel::Fill of a kernel that fills outputs: no lock, no look-up, no allocation.
+void fill_by_kernel(void* context, const Operator& op, ArrayRef<BorrowedValue> arguments) {
+  const auto& kernel = *static_cast<const DeviceKernel*>(context);
+  const treadle_value* const values = to_c(arguments.data());
+  for (size_t i = 0; i < arguments.size(); ++i) require_memory(values[i]);
+  treadle_status status;
+  {
+    const Depth depth(op);
+    status = kernel.function(kernel.context, values, arguments.size(), nullptr, 0);
+  }
+  if (status == TREADLE_DECLINED) return run_on_cpu(op, arguments);
+  check_status_of(op, status);
+  kernel.calls.add();
+}
+
+// A kernel that makes its results.
+void run_returning(void* context, const Operator& op, Stack& stack) {
+  const auto& kernel = *static_cast<const DeviceKernel*>(context);
   const Device device = device_in(stack);
-  const Kernel& kernel = kernel_at(place, op, device.type);
-  const Stack arguments = kernel.returns ? stack : Stack();
+  const Stack arguments = stack;
   const auto check_it = [&](treadle_status status) { check_status_of(op, status); };
   if (!call_kernel(op, kernel, stack, check_it)) {
     cpu_fallback(op, stack);
     return;
   }
-  count_call(device.type, op, CallRoute::Native);
+  kernel.calls.add();
   for (size_t i = 0; i < stack.size(); ++i) {
     const schema::Type& type = kernel.schema.returns[i].type;
     if (type.is_tensor() && !type.list) check_result(op, stack[i], device, arguments);
   }
 }
-template <size_t... place>
-constexpr std::array<BoxedKernel, kPlaces> run_kernels(std::index_sequence<place...>) {
-  return {&run_kernel<place>...};
+
+// A kernel that fills outputs, by a call with a stack.
+void run_filling(void* context, const Operator& op, Stack& stack) {
+  const auto& kernel = *static_cast<const DeviceKernel*>(context);
+  const auto check_it = [&](treadle_status status) { check_status_of(op, status); };
+  if (call_kernel(op, kernel, stack, check_it))
+    kernel.calls.add();
+  else
+    cpu_fallback(op, stack);
 }
-constexpr std::array<BoxedKernel, kPlaces> kRunKernels =
-    run_kernels(std::make_index_sequence<kPlaces>());
+
+BoxedKernel boxed(DeviceKernel* kernel) {
+  if (kernel->returns) return {&run_returning, kernel};
+  return {&run_filling, kernel, &fill_by_kernel};
+}
 
 // What a kernel without a list of dtypes serves: those that the operator is declared for, which are
 // the CPU's. A call in another dtype is refused before the kernel sees it, as on the CPU. Empty,
@@ -172,7 +185,7 @@ std::vector<ScalarType> declared_dtypes(const Operator& op) {
   return declared;
 }
 
-bool makes_results(const Operator& op) { return op.info().kind == OperatorKind::Returns; }
+bool makes_results(const Operator& op) { return op.entry().kind == OperatorKind::Returns; }
 
 // ---- operators defined at run time ----
 
@@ -242,7 +255,7 @@ DeviceType register_backend(const treadle_backend& given) {
   note([type] { unregister_backend(type); });
   Dispatcher& d = Dispatcher::instance();
   if (!d.device_fallback(type))
-    d.register_device_fallback(type, &cpu_fallback, place_of(place_now()));
+    d.register_device_fallback(type, boxed_kernel<&cpu_fallback>, place_of(place_now()));
   tell_waiting(given.name, type);
   return type;
 }
@@ -291,25 +304,10 @@ void register_kernel(const char* schema, DeviceType device, const treadle_dtype*
     place.source = KernelSource::Exact;
   else
     types = declared_dtypes(op);
-  auto* kernel = new Kernel{function, context, std::move(parsed), makes_results(op)};
-  auto& places = places_of(op.has_table() ? &op.table() : nullptr, device);
-  size_t at = 0;
-  const Kernel* before;  // not null where all places are taken: then this one is refused
-  {
-    const std::lock_guard lock(kernels().mutex);
-    while (at + 1 < kPlaces && places[at]) ++at;
-    before = places[at].exchange(kernel);
-  }
-  try {
-    d.register_boxed(name, schema, device, Layout::Strided, types, kRunKernels[at], place);
-  } catch (...) {
-    places[at] = before;
-    throw;
-  }
-  note([name, device, &places, at] {
-    Dispatcher::instance().deregister(name, device, Layout::Strided);
-    places[at] = nullptr;
-  });
+  auto* const kernel =
+      new DeviceKernel(Kernel{function, context, std::move(parsed), makes_results(op)}, device, op);
+  d.register_boxed(name, schema, device, Layout::Strided, types, boxed(kernel), place);
+  note([name, device] { Dispatcher::instance().deregister(name, device, Layout::Strided); });
 }
 
 void define_operator(const treadle_definition& given) {
@@ -321,7 +319,7 @@ void define_operator(const treadle_definition& given) {
   DynamicOperator& op = DynamicOperator::define(definition.schema, place_of(place));
   note([&op] { op.undefine(); });
   const auto kernel = [&](treadle_kernel function) {
-    return DynamicKernel{&run_defined, new Kernel{function, definition.context, op.schema(), true}};
+    return BoxedKernel{&run_defined, new Kernel{function, definition.context, op.schema(), true}};
   };
   if (definition.kernel) op.set_default_kernel(kernel(definition.kernel), false, place_of(place));
   if (definition.meta) op.set_kernel(DeviceType::Meta, kernel(definition.meta), place_of(place));

@@ -34,7 +34,7 @@ void start(const treadle_api& api) {
   const DeviceType type = treadle::register_backend(std::make_unique<CudaBackend>());
   Dispatcher& d = Dispatcher::instance();
   if (!d.device_fallback(type))
-    d.register_device_fallback(type, &cpu_fallback,
+    d.register_device_fallback(type, boxed_kernel<&cpu_fallback>,
                                KernelOrigin{KernelSource::Fallback, "treadle-cuda", 0, ""});
   d.check_registrations();
 }

@@ -26,7 +26,7 @@ Device toy() {
   static const DeviceType type = [] {
     const DeviceType t = register_backend(std::make_unique<TestingBackend>("toy_device"));
     Dispatcher::instance().register_device_fallback(
-        t, &cpu_fallback, KernelOrigin{KernelSource::Fallback, "a test", 0, ""});
+        t, boxed_kernel<&cpu_fallback>, KernelOrigin{KernelSource::Fallback, "a test", 0, ""});
     return t;
   }();
   return {type, 0};

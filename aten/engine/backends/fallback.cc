@@ -10,7 +10,7 @@
 #include "core/device/backend.h"
 #include "core/dispatch/call_counts.h"
 #include "core/dispatch/dispatcher.h"
-#include "core/dispatch/operator_schema.h"
+#include "core/schema/function_schema.h"
 
 namespace treadle {
 namespace {
@@ -96,11 +96,11 @@ Device device_in(const Stack& stack) {
 }
 
 void cpu_fallback(const Operator& form, Stack& stack) {
-  const Operator& op = Dispatcher::instance().at(form.info().entry);
+  const Operator& op = *form.entry().op;
   const Device device = device_in(stack);
   require_fallback(form, device);
   count_call(device.type, op, CallRoute::Fallback);
-  const schema::FunctionSchema& schema = schema_of(op);
+  const schema::FunctionSchema& schema = op.schema();
   const size_t count = schema.arguments.size();
   check_internal(stack.size() >= count, "a boxed call has the operator's arguments");
 

@@ -3,79 +3,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/backends/generated.h"
 
-#include <algorithm>
-#include <deque>
-
 #include "aten/engine/loop_geometry.h"
 #include "aten/ops/_local_scalar_dense.h"
-#include "core/base/address_map.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle {
 namespace {
 
-// The names of the arguments of a schema: of tensors, and of all others.
-struct ArgumentNames {
-  std::vector<std::string> tensors, numbers;
-};
-
-const ArgumentNames& names_of(const char* schema) {
-  static auto* known = new AddressMap<ArgumentNames>;
-  return known->ensure(schema, [&] {
-    ArgumentNames names;
-    for (const schema::Argument& a : schema::parse_schema(std::string_view(schema)).arguments)
-      (a.type.is_tensor() ? names.tensors : names.numbers).push_back(a.name);
-    return names;
-  });
+// The backend of a tensor's device, where it makes kernels; else null.
+Backend* generating(const Tensor& t) {
+  Backend* const backend = backend_of(t.device().type);
+  return backend != nullptr && backend->facts().generates ? backend : nullptr;
 }
 
 }  // namespace
 
-std::string_view reduction_part(std::string_view text, std::string_view name) {
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find("; ", begin), text.size());
-    const std::string_view piece = text.substr(begin, end - begin);
-    if (piece.starts_with(name) && piece.substr(name.size()).starts_with(" = "))
-      return piece.substr(name.size() + 3);
-    begin = end + 2;
-  }
-  return {};
-}
-
-bool run_generated(const ExpressionSource& source, const Tensor& out, const DimVector& out_strides,
+bool run_generated(const Operator& op, const Tensor& out, const DimVector& out_strides,
                    ArrayRef<const Tensor*> inputs, const DimVector* input_strides,
                    ArrayRef<Scalar> numbers, IntList shape, ScalarType compute) {
-  Backend* const backend = backend_of(out.device().type);
-  if (!backend || !backend->facts().generates) return false;
-  const ArgumentNames& names = names_of(source.schema);
+  Backend* const backend = generating(out);
+  if (backend == nullptr) return false;
   GeneratedPointwise call;
-  call.source = source;
+  call.name = op.info().base_name;
+  call.body = op.entry().pointwise;
   call.device = out.device();
   call.shape = shape;
   call.numel = out.numel();
   call.compute = compute;
   call.out = {&out, out_strides.data(), "out"};
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    const Tensor& t = *inputs[k];
+  size_t tensor = 0, number = 0;
+  // The numbers of the schema follow those that stand for tensors.
+  for (const schema::Argument& a : op.schema().arguments) {
+    if (!a.type.is_tensor()) continue;
+    const Tensor& t = *inputs[tensor];
     if (t.is_cpu())
-      call.numbers[call.number_count++] = {names.tensors[k].c_str(),
-                                           aten::ops::_local_scalar_dense::base(t)};
+      call.numbers[call.number_count++] = {a.name.c_str(), aten::ops::_local_scalar_dense::base(t)};
     else
-      call.inputs[call.input_count++] = {&t, input_strides[k].data(), names.tensors[k].c_str()};
+      call.inputs[call.input_count++] = {&t, input_strides[tensor].data(), a.name.c_str()};
+    ++tensor;
   }
-  for (size_t k = 0; k < numbers.size(); ++k)
-    call.numbers[call.number_count++] = {names.numbers[k].c_str(), numbers[k]};
+  for (const schema::Argument& a : op.schema().arguments) {
+    if (!a.type.is_tensor() && number < numbers.size())
+      call.numbers[call.number_count++] = {a.name.c_str(), numbers[number++]};
+  }
   return backend->pointwise(call);
 }
 
-bool run_generated(const ExpressionSource& source, const ReduceCall& call, const Tensor& out,
+bool run_generated(const Operator& op, const ReduceCall& call, const Tensor& out,
                    const Tensor& in) {
-  Backend* const backend = backend_of(out.device().type);
-  return backend && backend->facts().generates && backend->reduce({source, call, out, in});
+  Backend* const backend = generating(out);
+  return backend != nullptr &&
+         backend->reduce({op.info().base_name, op.entry().reduce, call, out, in});
 }
 
 bool convert_generated(const Tensor& out, const Tensor& self) {
-  static constexpr ExpressionSource kCopy{"copy_", "copy_(Tensor self) -> Tensor", "self"};
+  static constexpr ExpressionNode kSelf[] = {{ExpressionKind::Name, 0, {}, "self", 0, 0}};
+  static constexpr Expression kCopy{kSelf, 1};
+  Backend* const backend = generating(out);
+  if (backend == nullptr) return false;
   LoopGeometry g(out.sizes());
   g.add(out.strides(), out.element_size());
   g.add(broadcast_strides(out.sizes(), self.sizes(), self.strides()), self.element_size());
@@ -83,9 +68,19 @@ bool convert_generated(const Tensor& out, const Tensor& self) {
   // The bits of 16-bit floats survive the conversion to float32, and those of integers survive in
   // their own dtype. A narrower result is converted from the value read.
   const ScalarType from = self.dtype();
-  const ScalarType compute = item_size(from) == 2 && is_floating(from) ? ScalarType::Float32 : from;
-  const Tensor* const inputs[] = {&self};
-  return run_generated(kCopy, out, g.strides[0], {inputs, 1}, &g.strides[1], {}, g.shape, compute);
+  GeneratedPointwise call;
+  call.name = "copy_";
+  call.body = &kCopy;
+  call.device = out.device();
+  call.shape = g.shape;
+  call.numel = out.numel();
+  call.compute = item_size(from) == 2 && is_floating(from) ? ScalarType::Float32 : from;
+  call.out = {&out, g.strides[0].data(), "out"};
+  if (self.is_cpu())
+    call.numbers[call.number_count++] = {"self", aten::ops::_local_scalar_dense::base(self)};
+  else
+    call.inputs[call.input_count++] = {&self, g.strides[1].data(), "self"};
+  return backend->pointwise(call);
 }
 
 }  // namespace treadle

@@ -4,31 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string_view>
-
 #include "aten/engine/reduce.h"
 #include "core/base/scalar.h"
 #include "core/device/backend.h"
+#include "core/dispatch/expression.h"
 #include "core/tensor/tensor.h"
 
 namespace treadle {
 
-// The source of an expression. The texts live forever, and their addresses identify them. The names
-// in the expression are those of the schema's arguments.
-struct ExpressionSource {
-  const char* name;        // "add"
-  const char* schema;      // "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
-  const char* expression;  // "self + alpha * other", or "init = 0; step = acc + x; ..."
-};
-
-// A part of a reduction's text: "acc + x" for "step" in "init = 0; step = acc + x; combine = a +
-// b"; empty if it is missing.
-std::string_view reduction_part(std::string_view text, std::string_view name);
-
 struct GeneratedOperand {
   const Tensor* tensor;
   const int64_t* strides;  // in bytes, of the call's shape
-  const char* name;
+  const char* name;        // as the expression has it; lives for ever, as those of numbers do
 };
 
 struct GeneratedNumber {
@@ -39,8 +26,10 @@ struct GeneratedNumber {
 inline constexpr size_t kMaxGeneratedOperands = 8, kMaxGeneratedNumbers = 16;
 
 // Like PointwiseCall, but operands are tensors of the device, and 0-dim CPU tensors are numbers.
+// Expressions live forever, and their addresses identify them.
 struct GeneratedPointwise {
-  ExpressionSource source;
+  const char* name;  // "add"
+  const Expression* body;
   Device device;
   IntList shape;
   int64_t numel = 0;
@@ -53,7 +42,8 @@ struct GeneratedPointwise {
 };
 
 struct GeneratedReduce {
-  ExpressionSource source;
+  const char* name;  // "sum"
+  const ReduceExpressions* parts;
   const ReduceCall& call;  // its pointers to data have no meaning
   const Tensor& out;
   const Tensor& in;
@@ -61,11 +51,10 @@ struct GeneratedReduce {
 
 // The pointwise call of an operator with its tensors and numbers in the schema's order. Strides are
 // in bytes, for the output, then for each input. False when no backend generates it.
-bool run_generated(const ExpressionSource& source, const Tensor& out, const DimVector& out_strides,
+bool run_generated(const Operator& op, const Tensor& out, const DimVector& out_strides,
                    ArrayRef<const Tensor*> inputs, const DimVector* input_strides,
                    ArrayRef<Scalar> numbers, IntList shape, ScalarType compute);
-bool run_generated(const ExpressionSource& source, const ReduceCall& call, const Tensor& out,
-                   const Tensor& in);
+bool run_generated(const Operator& op, const ReduceCall& call, const Tensor& out, const Tensor& in);
 // out = self on one device, of any strides and dtypes.
 bool convert_generated(const Tensor& out, const Tensor& self);
 

@@ -136,7 +136,7 @@ class TakenCall {
       // Views that a kernel makes are marked as such by autograd; those in a list by the caller.
       // Here they may be views of substitutes.
       const Operator& op = op_.op();
-      if (is_view && !below_ && op.info().seen == Seen::Unrecorded) t = viewed(std::move(t));
+      if (is_view && !below_ && op.entry().seen == Seen::Unrecorded) t = viewed(std::move(t));
       value = std::move(t);
     } else if (value.is<Value::Tensors>()) {
       Value::Tensors list = value.as<Value::Tensors>();
@@ -188,7 +188,7 @@ void call_python(const Operator& op, Stack& stack) {
       dynamic->run_kernel(stack);
       return;
     }
-  } else if (op.info().seen == Seen::Unrecorded && !below && needs_recording(stack)) {
+  } else if (op.entry().seen == Seen::Unrecorded && !below && needs_recording(stack)) {
     op.info().parts(op, stack);
     return;
   }
@@ -219,7 +219,7 @@ void add_dispatch_layer() {
   if (added) return;
   added = true;
   Dispatcher::instance().register_layer_fallback(
-      Layer::Dispatch, &call_python,
+      Layer::Dispatch, boxed_kernel<&call_python>,
       KernelOrigin{KernelSource::Fallback, __FILE__, __LINE__, "__torch_dispatch__"},
       Dispatcher::Wraps::Seen);
 }

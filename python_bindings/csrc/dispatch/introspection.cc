@@ -63,23 +63,21 @@ py::list cells(const Operator& op) {
 py::dict describe(const std::string& name) {
   const Operator& op = Dispatcher::instance().at(name);
   const OperatorInfo& info = op.info();
+  const EntryInfo& entry = op.entry();
   py::dict d;
   d["name"] = info.name;
   d["base_name"] = info.base_name;
-  d["entry"] = info.entry;
+  d["entry"] = entry.op->info().name;
   d["schema"] = info.schema;
-  d["kind"] = std::string(name_of(info.kind));
-  d["file"] = info.file;
-  d["line"] = info.line();
+  d["kind"] = std::string(name_of(entry.kind));
+  d["file"] = entry.file;
+  d["line"] = entry.line();
   py::list checks;
-  for (const char* const* c = info.checks; c && *c; ++c) checks.append(*c);
+  for (const char* condition : entry.checks) checks.append(condition);
   d["checks"] = checks;
-  d["shape"] = info.shape;
-  d["dtypes"] = info.dtypes;
-  d["expression"] = info.expression;
-  d["kernel_signature"] = info.kernel_signature;
+  d["shape"] = entry.shape;
   d["layers"] = layers(op);
-  d["is_seen"] = info.seen != Seen::Never;
+  d["is_seen"] = entry.seen != Seen::Never;
   d["cells"] = cells(op);
   return d;
 }

@@ -55,7 +55,7 @@ int parse_call(Function& function, const detail::Arguments& arguments, PyObject*
     return detail::parse(function, arguments, slots);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Type) throw;
-    fail<ErrorKind::Runtime>(error.what());
+    throw Error(ErrorKind::Runtime, OpName(error.op()), error.message());
   }
 }
 
@@ -114,7 +114,7 @@ LibraryOperator& LibraryOperator::named(const std::string& name) {
 }
 
 LibraryOperator::LibraryOperator(Operator& op)
-    : op_(op), dynamic_(DynamicOperator::of(op)), schema_(schema::parse_schema(op.info().schema)) {
+    : op_(op), dynamic_(DynamicOperator::of(op)), schema_(op.schema()) {
   const auto n = static_cast<uint32_t>(schema_.arguments.size());
   arguments_.resize(n);
   params_.reserve(n);

@@ -141,7 +141,7 @@ class LibraryOperator {
 
   Operator& op_;
   DynamicOperator* dynamic_;
-  schema::FunctionSchema schema_;
+  const schema::FunctionSchema& schema_;
   std::vector<ArgumentPart> arguments_;
   std::vector<Param> params_;
   Signature signature_{};

@@ -191,8 +191,8 @@ void init_library(PyObject* module) {
   m.def("_library_has_autocast",
         [](const std::string& name) { return defined(name).has_autocast(); });
   m.def("_library_place", [](const std::string& name) {
-    const OperatorInfo& info = Dispatcher::instance().at(name).info();
-    return str(info.file, ":", info.line());
+    const EntryInfo& entry = Dispatcher::instance().at(name).entry();
+    return str(entry.file, ":", entry.line());
   });
   m.def("_library_set_fallback", [](const std::string& device, const py::function& function,
                                     const std::string& file, int line) {

@@ -1,8 +1,9 @@
 // Python kernels of generated operators, for a backend's device. The forms of an entry share a
-// table of kernels. So the table holds one boxed kernel, which looks for the Python function.
+// table of kernels, so the Python function is a kernel of all of them.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
+#include <memory>
 
 #include "aten/ops/copy_.h"
 #include "core/device/backend.h"
@@ -13,9 +14,16 @@
 namespace treadle::python {
 namespace {
 
-// The functions by table and device. Under the interpreter lock.
-std::map<std::pair<const KernelTable*, DeviceType>, Object>& all_functions() {
-  static auto* const all = new std::map<std::pair<const KernelTable*, DeviceType>, Object>;
+// A function as the kernel of an entry on a device, which is given it as the context. Lives for
+// ever, as calls may be in it when it is taken back: then it has no function.
+struct GeneratedKernel {
+  Operator& op;  // the entry's first form
+  Object function;
+};
+// Those that are registered, by table and device. Under the interpreter lock.
+std::map<std::pair<const KernelTable*, DeviceType>, GeneratedKernel*>& all_kernels() {
+  static auto* const all =
+      new std::map<std::pair<const KernelTable*, DeviceType>, GeneratedKernel*>;
   return *all;
 }
 
@@ -45,31 +53,30 @@ void call_and_fill(Operator& op, const Object& function, Stack& stack) {
   stack.clear();
 }
 
-void run_generated(const Operator& form, Stack& stack) {
+void run_generated(void* context, const Operator&, Stack& stack) {
   in_python([&] {
-    Operator& op = Dispatcher::instance().at(form.info().entry);
-    const DeviceType device = DynamicOperator::device_of(stack).type;
-    const Object function = all_functions()[{&op.table(), device}];
-    check<ErrorKind::Runtime>(static_cast<bool>(function), OpName(op.info().base_name),
+    const auto& kernel = *static_cast<const GeneratedKernel*>(context);
+    const Object function = kernel.function;
+    check<ErrorKind::Runtime>(static_cast<bool>(function), OpName(kernel.op.info().base_name),
                               "expected a kernel that stays registered while it is called");
-    call_and_fill(op, function, stack);
+    call_and_fill(kernel.op, function, stack);
   });
 }
 
-// A fallback in Python, and the one that it replaced.
+// A fallback in Python, and the one that it replaced. It lives forever, as kernels do.
 struct PythonFallback {
   Object function;
-  BoxedKernel before = nullptr;
+  const BoxedKernel* before = nullptr;
 };
-std::map<DeviceType, PythonFallback>& all_fallbacks() {
-  static auto* const all = new std::map<DeviceType, PythonFallback>;
+std::map<DeviceType, PythonFallback*>& all_fallbacks() {
+  static auto* const all = new std::map<DeviceType, PythonFallback*>;
   return *all;
 }
 
-void run_fallback(const Operator& form, Stack& stack) {
+void run_fallback(void* context, const Operator& form, Stack& stack) {
   in_python([&] {
-    Operator& op = Dispatcher::instance().at(form.info().entry);
-    const Object function = all_fallbacks()[DynamicOperator::device_of(stack).type].function;
+    Operator& op = *form.entry().op;
+    const Object function = static_cast<const PythonFallback*>(context)->function;
     check<ErrorKind::Runtime>(static_cast<bool>(function), OpName(op.info().base_name),
                               "expected a fallback that stays registered while it is called");
     const Object find = import_attribute("treadle._ops", "overload_named");
@@ -88,10 +95,11 @@ void set_fallback(DeviceType device, PyObject* function, KernelOrigin place) {
                             "expected one for the ", "device ", name_of(device),
                             ", got a second at ", place.file, ":", place.line);
   Dispatcher& dispatcher = Dispatcher::instance();
-  const BoxedKernel before = dispatcher.device_fallback(device);
+  auto* const fallback =
+      new PythonFallback{Object::borrow(function), dispatcher.device_fallback(device)};
   dispatcher.deregister_device_fallback(device);
-  dispatcher.register_device_fallback(device, &run_fallback, place);
-  all_fallbacks()[device] = {Object::borrow(function), before};
+  dispatcher.register_device_fallback(device, {&run_fallback, fallback}, place);
+  all_fallbacks()[device] = fallback;
 }
 
 void clear_fallback(DeviceType device) {
@@ -99,10 +107,12 @@ void clear_fallback(DeviceType device) {
   if (found == all_fallbacks().end()) return;
   Dispatcher& dispatcher = Dispatcher::instance();
   dispatcher.deregister_device_fallback(device);
-  if (found->second.before)
-    dispatcher.register_device_fallback(device, found->second.before,
+  PythonFallback& fallback = *found->second;
+  if (fallback.before)
+    dispatcher.register_device_fallback(device, *fallback.before,
                                         {KernelSource::Fallback, "the device's backend", 0, ""});
   all_fallbacks().erase(found);
+  fallback.function = Object();
 }
 
 void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, KernelOrigin place) {
@@ -112,20 +122,26 @@ void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, K
   };
   refuse_unless(backend_of(device) != nullptr,
                 "a device of a backend, for which Python can give kernels, got ", name_of(device));
-  refuse_unless(op.has_table() && !info.data_free && info.kind != OperatorKind::Composite &&
-                    info.kind != OperatorKind::View,
+  const EntryInfo& entry = op.entry();
+  refuse_unless(op.has_table() && !entry.data_free && entry.kind != OperatorKind::Composite &&
+                    entry.kind != OperatorKind::View,
                 "an operator with kernels of its own, got one made of others, which has none");
-  refuse_unless(std::string_view(info.name) == info.entry, "the operator's first form, ",
-                info.entry, ", got another: they share their kernels");
+  refuse_unless(entry.op == &op, "the operator's first form, ", entry.op->info().name,
+                ", got another: they share their kernels");
   // A refused registration leaves the existing one.
+  auto kernel = std::make_unique<GeneratedKernel>(GeneratedKernel{op, Object::borrow(function)});
   Dispatcher::instance().register_boxed(info.name, info.schema, device, Layout::Strided, {},
-                                        &run_generated, place);
-  all_functions()[{&op.table(), device}] = Object::borrow(function);
+                                        {&run_generated, kernel.get()}, place);
+  all_kernels()[{&op.table(), device}] = kernel.release();
 }
 
 void clear_generated_kernel(Operator& op, DeviceType device) {
-  if (all_functions().erase({&op.table(), device}) == 0) return;
+  const auto found = all_kernels().find({&op.table(), device});
+  if (found == all_kernels().end()) return;
+  GeneratedKernel& kernel = *found->second;
+  all_kernels().erase(found);
   Dispatcher::instance().deregister(op.info().name, device, Layout::Strided);
+  kernel.function = Object();
 }
 
 }  // namespace treadle::python

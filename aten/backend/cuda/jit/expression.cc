@@ -4,21 +4,9 @@
 #include "aten/backend/cuda/jit/expression.h"
 
 #include "core/base/error.h"
-#include "core/schema/expr.h"
 
 namespace treadle::cuda {
 namespace {
-
-using schema::ExprKind;
-using schema::ExprNode;
-
-std::string write(const ExprNode& e);
-
-std::string call(std::string_view function, const ExprNode& e) {
-  std::string text = std::string(function) + "(";
-  for (size_t i = 0; i < e.children.size(); ++i) text += (i ? ", " : "") + write(*e.children[i]);
-  return text + ")";
-}
 
 std::string constant(const std::string& value) { return "constant<V>(" + value + ")"; }
 
@@ -31,43 +19,58 @@ std::string name(const std::string& text) {
   return variable(text);
 }
 
-std::string write(const ExprNode& e) {
-  switch (e.kind) {
-    case ExprKind::Name:
-      return name(e.text);
-    case ExprKind::Int:
-    case ExprKind::Float:
-      return constant(e.text);
-    case ExprKind::Bool:
-      return constant(e.text == "true" ? "1" : "0");
-    case ExprKind::Call:
-      return call(e.text, e);
-    case ExprKind::Unary:
-      if (e.text == "!") return call("logical_not", e);
-      return "(-" + write(*e.children[0]) + ")";
-    case ExprKind::Select:
-      return call("where", e);
-    case ExprKind::Binary:
-      if (e.text == "&&") return call("logical_and", e);
-      if (e.text == "||") return call("logical_or", e);
-      if (e.text == "%") return call("remainder", e);
-      return "(" + write(*e.children[0]) + " " + e.text + " " + write(*e.children[1]) + ")";
-    default:
-      fail<ErrorKind::Internal>("internal error, please report it: an expression of a kernel has ",
-                                e.text);
+class Writer {
+ public:
+  explicit Writer(const Expression& e) : e_(e) {}
+
+  std::string write(const ExpressionNode& node) const {
+    const std::string_view text = node.text;
+    switch (node.kind) {
+      case ExpressionKind::Name:
+        return name(node.text);
+      case ExpressionKind::Int:
+      case ExpressionKind::Float:
+        return constant(node.text);
+      case ExpressionKind::Bool:
+        return constant(node.integer ? "1" : "0");
+      case ExpressionKind::Call:
+        return call(text, node);
+      case ExpressionKind::Unary:
+        if (text == "!") return call("logical_not", node);
+        return "(-" + child(node, 0) + ")";
+      case ExpressionKind::Select:
+        return call("where", node);
+      case ExpressionKind::Binary:
+        if (text == "&&") return call("logical_and", node);
+        if (text == "||") return call("logical_or", node);
+        if (text == "%") return call("remainder", node);
+        return "(" + child(node, 0) + " " + node.text + " " + child(node, 1) + ")";
+    }
+    fail<ErrorKind::Internal>("internal error, please report it: an expression of a kernel has ",
+                              node.text);
   }
-}
+
+ private:
+  std::string child(const ExpressionNode& node, int i) const { return write(e_.child(node, i)); }
+  std::string call(std::string_view function, const ExpressionNode& node) const {
+    std::string text = std::string(function) + "(";
+    for (int i = 0; i < node.child_count; ++i) text += (i ? ", " : "") + child(node, i);
+    return text + ")";
+  }
+
+  const Expression& e_;
+};
 
 }  // namespace
 
 std::string variable(std::string_view name) { return "v_" + std::string(name); }
 
-std::string expression_text(std::string_view expression) {
-  return write(*schema::parse_expr(expression));
+std::string expression_text(const Expression& expression) {
+  return Writer(expression).write(expression.root());
 }
 
 std::string function_text(std::string_view name, const std::vector<std::string>& parameters,
-                          std::string_view expression) {
+                          const Expression& expression) {
   std::string text = "  template <class V>\n  static auto " + std::string(name) + "(";
   for (size_t i = 0; i < parameters.size(); ++i)
     text += (i ? ", [[maybe_unused]] V " : "[[maybe_unused]] V ") + variable(parameters[i]);

@@ -9,16 +9,17 @@
 #include <vector>
 
 #include "core/base/scalar_type.h"
+#include "core/dispatch/expression.h"
 
 namespace treadle::cuda {
 
 // "v_self + (v_alpha * v_other)": names are arguments v_NAME, all of one template type V.
-std::string expression_text(std::string_view expression);
+std::string expression_text(const Expression& expression);
 
 // "template <class V> static auto NAME(V v_a, V v_b) { return ...; }". The parameters are all names
 // that the expression may use. It need not use all of them.
 std::string function_text(std::string_view name, const std::vector<std::string>& parameters,
-                          std::string_view expression);
+                          const Expression& expression);
 
 // The type of elements in memory, or of the arithmetic: "float", "treadle::Half".
 const char* type_name(ScalarType dtype);

@@ -17,8 +17,23 @@
 namespace treadle::cuda {
 namespace {
 
-constexpr ExpressionSource kAdd{"add", "", "self + alpha * other"};
-constexpr ExpressionSource kSum{"sum", "", "init = 0; step = acc + x; combine = a + b"};
+using Kind = ExpressionKind;
+// self + alpha * other
+constexpr ExpressionNode kAddNodes[] = {{Kind::Name, 0, {}, "self", 0, 0},
+                                        {Kind::Name, 0, {}, "alpha", 0, 0},
+                                        {Kind::Name, 0, {}, "other", 0, 0},
+                                        {Kind::Binary, 2, {1, 2}, "*", 0, 0},
+                                        {Kind::Binary, 2, {0, 3}, "+", 0, 0}};
+constexpr Expression kAdd{kAddNodes, 5};
+// init = 0; step = acc + x; combine = a + b
+constexpr ExpressionNode kInitNodes[] = {{Kind::Int, 0, {}, "0", 0, 0}};
+constexpr ExpressionNode kStepNodes[] = {{Kind::Name, 0, {}, "acc", 0, 0},
+                                         {Kind::Name, 0, {}, "x", 0, 0},
+                                         {Kind::Binary, 2, {0, 1}, "+", 0, 0}};
+constexpr ExpressionNode kCombineNodes[] = {{Kind::Name, 0, {}, "a", 0, 0},
+                                            {Kind::Name, 0, {}, "b", 0, 0},
+                                            {Kind::Binary, 2, {0, 1}, "+", 0, 0}};
+constexpr ReduceExpressions kSum{{kInitNodes, 1}, {kStepNodes, 3}, {kCombineNodes, 3}, {}};
 
 // out = self + 2 other, over tensors of the host, whose addresses are all that counts.
 struct Call {
@@ -36,7 +51,8 @@ struct Call {
       for (int64_t& stride : s) stride *= out.element_size();
     }
     if (turned) std::swap(strides[2][0], strides[2][1]);
-    call.source = kAdd;
+    call.name = "add";
+    call.body = &kAdd;
     call.device = {DeviceType::CUDA, 0};
     call.shape = shape;
     call.numel = out.numel();
@@ -148,21 +164,21 @@ TEST_F(Generated, FoldsAreSplitByTheirSizes) {
   const Tensor in = empty_cpu({64, 1024}, ScalarType::Float32);
   const Tensor rows = empty_cpu({64}, ScalarType::Float32);
   const ReduceCall by_rows = fold_of(in, rows, true);
-  const ReducePlan plan = plan_reduce({kSum, by_rows, rows, in});
+  const ReducePlan plan = plan_reduce({"sum", &kSum, by_rows, rows, in});
   EXPECT_TRUE(plan.rows);
   EXPECT_TRUE(plan.wide);
   EXPECT_EQ(plan.width, 4);  // 64 threads, of which each takes four packs of four
   EXPECT_EQ(plan.pieces, 1);
   const Tensor columns = empty_cpu({1024}, ScalarType::Float32);
   const ReduceCall by_columns = fold_of(in, columns, false);
-  const ReducePlan across = plan_reduce({kSum, by_columns, columns, in});
+  const ReducePlan across = plan_reduce({"sum", &kSum, by_columns, columns, in});
   EXPECT_FALSE(across.rows);
   EXPECT_EQ(across.width, 32);
   // One long row is processed in pieces of whole packs.
   const Tensor long_row = empty_cpu({1, 1 << 22}, ScalarType::Float32);
   const Tensor one = empty_cpu({1}, ScalarType::Float32);
   const ReduceCall whole = fold_of(long_row, one, true);
-  const ReducePlan pieces = plan_reduce({kSum, whole, one, long_row});
+  const ReducePlan pieces = plan_reduce({"sum", &kSum, whole, one, long_row});
   EXPECT_GT(pieces.pieces, 100);
   EXPECT_EQ(pieces.piece % (256 * 16), 0);
   EXPECT_GE(pieces.pieces * pieces.piece, 1 << 22);

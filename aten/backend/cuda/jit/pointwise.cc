@@ -52,7 +52,7 @@ int pack_of(const GeneratedPointwise& call, const PointwisePlan& plan) {
 KernelKey key_of(const GeneratedPointwise& call, const PointwisePlan& plan) {
   KernelKey key;
   key.add('p');
-  key.add(call.source.expression);
+  key.add(call.body);
   key.add(plan.compute);
   key.add(static_cast<char>(plan.contiguous << 1 | plan.narrow));
   key.add(static_cast<char>(plan.dims));
@@ -78,7 +78,7 @@ std::string joined(const std::vector<std::string>& parts) {
 
 PointwisePlan plan_pointwise(const GeneratedPointwise& call, int processors) {
   PointwisePlan plan;
-  plan.expression = call.source.expression;
+  plan.expression = call.body;
   plan.compute = call.compute;
   plan.numbers = call.number_count;
   const int64_t* strides[kMaxGeneratedOperands + 1];
@@ -132,7 +132,7 @@ std::string pointwise_source(const PointwisePlan& plan) {
   std::string text = "#include \"aten/backend/cuda/device/pointwise.cuh\"\n\n";
   text += "namespace treadle::simd::N_CUDA {\nstruct Function {\n";
   text += function_text("eval", {plan.names, plan.names + (plan.count - 1) + plan.numbers},
-                        plan.expression);
+                        *plan.expression);
   text += "};\n}  // namespace treadle::simd::N_CUDA\n\nusing namespace treadle::cuda;\n";
   text += "using treadle::simd::N_CUDA::Function;\n\n";
   text += "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kThreads) +
@@ -186,7 +186,7 @@ bool run_pointwise(const GeneratedPointwise& call) {
   GeneratedKernel& kernel = GeneratedKernel::of(key_of(call, plan), device, "pointwise",
                                                 [&] { return pointwise_source(plan); });
   const int64_t blocks = pointwise_blocks(plan, call.numel);
-  check<ErrorKind::Runtime>(blocks < (int64_t{1} << 31), OpName(call.source.name),
+  check<ErrorKind::Runtime>(blocks < (int64_t{1} << 31), OpName(call.name),
                             "expected at most 2^31 blocks of elements, got ", blocks);
   Arguments arguments;
   add_pointwise_arguments(plan, call, arguments);

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "aten/backend/cuda/jit/generated_kernel.h"
 #include "aten/engine/backends/generated.h"
@@ -18,7 +17,7 @@ struct PointwisePlan {
     ScalarType dtype;
     bool single;  // one element, of a contiguous call
   };
-  std::string_view expression;
+  const Expression* expression = nullptr;
   ScalarType compute = ScalarType::Float32;
   size_t count = 0;                             // of operands
   Operand operands[kMaxGeneratedOperands + 1];  // the output first

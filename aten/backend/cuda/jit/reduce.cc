@@ -38,7 +38,7 @@ bool is_wide(const GeneratedReduce& call) {
 KernelKey key_of(const GeneratedReduce& call, const ReducePlan& plan, FoldStage stage) {
   KernelKey key;
   key.add('r');
-  key.add(call.source.expression);
+  key.add(call.parts);
   key.add(plan.in);
   key.add(plan.out);
   key.add(plan.compute);
@@ -84,7 +84,7 @@ void launch(const GeneratedReduce& call, const ReducePlan& plan, const Fold& fol
   divisor.add_number(Scalar(static_cast<double>(c.reduced)), plan.compute);
   arguments.add(fold.width).add_bytes(divisor.bytes().data(), divisor.bytes().size(), 16);
   const int64_t blocks = ceil_of(c.outputs, fold.width);
-  check<ErrorKind::Runtime>(blocks < (int64_t{1} << 31), OpName(call.source.name),
+  check<ErrorKind::Runtime>(blocks < (int64_t{1} << 31), OpName(call.name),
                             "expected at most 2^31 blocks of outputs, got ", blocks);
   GeneratedKernel::of(key_of(call, plan, fold.stage), device, "fold_kernel",
                       [&] { return reduce_source(plan, fold.stage); })
@@ -97,7 +97,7 @@ void launch(const GeneratedReduce& call, const ReducePlan& plan, const Fold& fol
 ReducePlan plan_reduce(const GeneratedReduce& call) {
   const ReduceCall& c = call.call;
   ReducePlan plan;
-  plan.expression = call.source.expression;
+  plan.expressions = call.parts;
   plan.in = c.in_dtype;
   plan.out = c.out_dtype;
   plan.compute = c.compute;
@@ -135,15 +135,15 @@ ReducePlan plan_reduce(const GeneratedReduce& call) {
 }
 
 std::string reduce_source(const ReducePlan& plan, FoldStage stage) {
-  const std::string_view text = plan.expression;
-  const std::string_view init = reduction_part(text, "init"), last = reduction_part(text, "final");
+  static constexpr ExpressionNode kAcc[] = {{ExpressionKind::Name, 0, {}, "acc", 0, 0}};
+  const ReduceExpressions& parts = *plan.expressions;
   std::string source = "#include \"aten/backend/cuda/device/reduce.cuh\"\n\n";
   source += "namespace treadle::simd::N_CUDA {\nstruct Function {\n";
-  source += "  static constexpr bool starts = " + truth(!init.empty()) + ";\n";
-  if (!init.empty()) source += function_text("init", {}, init);
-  source += function_text("step", {"acc", "x"}, reduction_part(text, "step"));
-  source += function_text("combine", {"a", "b"}, reduction_part(text, "combine"));
-  source += function_text("final", {"acc", "n"}, last.empty() ? "acc" : last);
+  source += "  static constexpr bool starts = " + truth(static_cast<bool>(parts.init)) + ";\n";
+  if (parts.init) source += function_text("init", {}, parts.init);
+  source += function_text("step", {"acc", "x"}, parts.step);
+  source += function_text("combine", {"a", "b"}, parts.combine);
+  source += function_text("final", {"acc", "n"}, parts.final ? parts.final : Expression{kAcc, 1});
   source += "};\n}  // namespace treadle::simd::N_CUDA\n\nusing namespace treadle::cuda;\n";
   source += "using treadle::simd::N_CUDA::Function;\n\n";
   const bool joins = stage == FoldStage::Join, pieces = stage == FoldStage::Pieces;

@@ -15,7 +15,7 @@ namespace treadle::cuda {
 // split depends only on the sizes and strides, so the same call gives the same bits on every
 // device.
 struct ReducePlan {
-  std::string_view expression;
+  const ReduceExpressions* expressions = nullptr;
   ScalarType in, out, compute;
   int kept = 1, folded = 1;  // dimensions
   bool narrow = true;        // 32-bit indices

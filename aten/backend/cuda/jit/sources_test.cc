@@ -14,7 +14,7 @@
 #include "aten/engine/backends/fallback.h"
 #include "core/device/testing_backend.h"
 #include "core/dispatch/dispatcher.h"
-#include "core/dispatch/operator_schema.h"
+#include "core/schema/function_schema.h"
 
 namespace treadle::cuda {
 namespace {
@@ -43,7 +43,7 @@ Device writing_device() {
   static const DeviceType type = [] {
     const DeviceType t = register_backend(std::make_unique<WritingBackend>());
     Dispatcher::instance().register_device_fallback(
-        t, &cpu_fallback, KernelOrigin{KernelSource::Fallback, "a test", 0, ""});
+        t, boxed_kernel<&cpu_fallback>, KernelOrigin{KernelSource::Fallback, "a test", 0, ""});
     return t;
   }();
   return {type, 0};
@@ -80,7 +80,7 @@ Value value_for(const schema::Argument& a, ScalarType dtype, IntList sizes, bool
 void call(const Operator& op, ScalarType dtype, bool strided) {
   Stack stack;
   bool first = true;
-  for (const schema::Argument& a : schema_of(op).arguments) {
+  for (const schema::Argument& a : op.schema().arguments) {
     const bool turned = strided && first && a.type.is_tensor();
     first = first && !a.type.is_tensor();
     stack.push_back(value_for(a, dtype, turned ? IntList{3, 2} : IntList{2, 3}, turned));
@@ -107,7 +107,7 @@ std::string joined(const std::vector<std::string>& parts) {
 TEST(Sources, OfEveryOperatorAndDtypeCompile) {
   std::set<std::string> covered, operators;
   for (const Operator* op : Dispatcher::instance().operators()) {
-    const OperatorKind kind = op->info().kind;
+    const OperatorKind kind = op->entry().kind;
     if (kind != OperatorKind::Pointwise && kind != OperatorKind::Reduce) continue;
     if (op->info().form != Form::Functional) continue;
     operators.insert(op->info().name);
