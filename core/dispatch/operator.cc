@@ -12,6 +12,16 @@
 
 namespace treadle {
 
+size_t detail::first_argument(const Stack& stack, size_t n) {
+  check<ErrorKind::Type>(stack.size() >= n, "expected ", n, " arguments, got ", stack.size());
+  return stack.size() - n;
+}
+
+void detail::replace_arguments(Stack& stack, size_t first, Stack&& results) {
+  stack.resize(first);
+  for (Value& v : results) stack.push_back(std::move(v));
+}
+
 std::string_view name_of(KernelSource source) {
   switch (source) {
     case KernelSource::Exact:

@@ -293,11 +293,27 @@ struct Box<std::optional<T>> {
   }
 };
 
+// Hundreds of signatures box and unbox values of 25 types. The code of each type is compiled once:
+// inlined, it was a quarter of the library and of the time to compile the operators.
+template <class T>
+[[gnu::noinline]] void push(Stack& stack, const T& value) {
+  stack.push_back(Box<T>::to(value));
+}
+template <class T>
+[[gnu::noinline]] decltype(Box<T>::from(std::declval<const Value&>())) value_at(const Stack& stack,
+                                                                                size_t i) {
+  return Box<T>::from(stack[i]);
+}
+
+// Where the last `n` values of a stack begin; TypeError if there are fewer.
+size_t first_argument(const Stack& stack, size_t n);
+// Puts results in place of the values from `first` on.
+void replace_arguments(Stack& stack, size_t first, Stack&& results);
+
 template <class R>
 void push_result(Stack& stack, const R& r) {
-  stack.push_back(Box<R>::to(r));
+  push<R>(stack, r);
 }
-inline void push_result(Stack& stack, const std::vector<Tensor>& r) { stack.push_back(Value(r)); }
 template <class... Ts>
 void push_result(Stack& stack, const std::tuple<Ts...>& r) {
   std::apply([&](const auto&... part) { (push_result(stack, part), ...); }, r);
@@ -305,11 +321,7 @@ void push_result(Stack& stack, const std::tuple<Ts...>& r) {
 
 template <class R>
 struct PopResult {
-  static R pop(Stack& stack, size_t at) { return Box<R>::from(stack[at]); }
-};
-template <>
-struct PopResult<std::vector<Tensor>> {
-  static std::vector<Tensor> pop(Stack& stack, size_t at) { return stack[at].as<Value::Tensors>(); }
+  static R pop(Stack& stack, size_t at) { return value_at<R>(stack, at); }
 };
 template <class... Ts>
 struct PopResult<std::tuple<Ts...>> {
@@ -329,21 +341,18 @@ template <class Signature>
 struct BoxedCall;
 template <class R, class... Args>
 struct BoxedCall<R(Args...)> {
-  static void run(void* function, Stack& stack) {
+  [[gnu::noinline]] static void run(void* function, Stack& stack) {
     auto* f = reinterpret_cast<R (*)(Args...)>(function);
-    constexpr size_t n = sizeof...(Args);
-    check<ErrorKind::Type>(stack.size() >= n, "expected ", n, " arguments, got ", stack.size());
-    const size_t first = stack.size() - n;
+    const size_t first = detail::first_argument(stack, sizeof...(Args));
     Stack results;
     [&]<size_t... I>(std::index_sequence<I...>) {
       if constexpr (std::is_void_v<R>)
-        f(detail::Box<std::decay_t<Args>>::from(stack[first + I])...);
+        f(detail::value_at<std::decay_t<Args>>(stack, first + I)...);
       else
-        detail::push_result(results, f(detail::Box<std::decay_t<Args>>::from(stack[first + I])...));
+        detail::push_result(results, f(detail::value_at<std::decay_t<Args>>(stack, first + I)...));
     }
     (std::index_sequence_for<Args...>());
-    stack.resize(first);
-    for (Value& v : results) stack.push_back(std::move(v));
+    detail::replace_arguments(stack, first, std::move(results));
   }
   // The other way: boxes arguments for a boxed kernel and unboxes its results.
   static R through(const BoxedKernel& kernel, const Operator& op,
@@ -358,7 +367,7 @@ struct BoxedCall<R(Args...)> {
     }
     Stack stack;
     stack.reserve(sizeof...(Args));
-    (stack.push_back(detail::Box<std::decay_t<Args>>::to(args)), ...);
+    (detail::push<std::decay_t<Args>>(stack, args), ...);
     kernel(op, stack);
     if constexpr (!std::is_void_v<R>) return detail::PopResult<R>::pop(stack, 0);
   }
@@ -377,7 +386,8 @@ template <class Signature>
 struct LayerCall;
 template <class R, class... Args>
 struct LayerCall<R(Args...)> {
-  static R call(const Operator& op, LayerMask active, std::decay_t<Args> const&... args) {
+  [[gnu::noinline]] static R call(const Operator& op, LayerMask active,
+                                  std::decay_t<Args> const&... args) {
     const auto layer = static_cast<Layer>(std::countr_zero(active));
     if (void* f = op.layer_function(layer)) return reinterpret_cast<R (*)(Args...)>(f)(args...);
     return BoxedCall<R(Args...)>::through(*op.layer_boxed(layer), op, args...);
