@@ -18,6 +18,8 @@
 #include <cstring>
 #include <vector>
 
+#include "aten/backend/cpu/testing_targets.h"
+
 namespace treadle::simd::math_test {
 
 using UnaryFloat = void (*)(const float* x, float* y, int64_t n);
@@ -155,6 +157,10 @@ std::vector<math_test::Case> math_cases() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+namespace treadle::simd {
+HWY_EXPORT(math_cases);
+}
+
 namespace treadle::simd::math_test {
 namespace {
 
@@ -260,12 +266,12 @@ void check_all(const char* target, const std::vector<Case>& cases, Get get) {
 }
 
 TEST(SimdMath, WithinItsBoundOnEveryTarget) {
-  const char* const names[kTargets] = {"SSE4", "AVX2", "AVX3"};
-  const std::vector<Case> cases[kTargets] = {N_SSE4::math_cases(), N_AVX2::math_cases(),
-                                             N_AVX3::math_cases()};
-  for (int t = 0; t <= chosen_target; ++t) {
-    check_all<float>(names[t], cases[t], [](const Case& c) { return c.f32; });
-    check_all<double>(names[t], cases[t], [](const Case& c) { return c.f64; });
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const OnTarget on(target);
+    const char* const name = hwy::TargetName(target);
+    const std::vector<Case> cases = HWY_DYNAMIC_DISPATCH(math_cases)();
+    check_all<float>(name, cases, [](const Case& c) { return c.f32; });
+    check_all<double>(name, cases, [](const Case& c) { return c.f64; });
   }
 }
 

@@ -4,79 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/convert.h"
 
-#include <immintrin.h>
-
 #include <cstring>
 
-#include "aten/backend/cpu/interleaved_pages.h"
-#include "aten/backend/cpu/targets.h"
+#include "aten/backend/cpu/convert_vectors.h"
 #include "core/base/error.h"
 
 namespace treadle::simd {
 namespace {
 
-// Half and float in vectors of eight; returns how many elements it did. The same bits as
-// core/base/half.h.
-[[gnu::target("avx2,f16c")]] int64_t half_to_float(const char* src, char* dst, int64_t n) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m128i h = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + 2 * i));
-    _mm256_storeu_ps(reinterpret_cast<float*>(dst + 4 * i), _mm256_cvtph_ps(h));
-  }
-  return i;
-}
-[[gnu::target("avx2,f16c")]] int64_t float_to_half(const char* src, char* dst, int64_t n) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m256 f = _mm256_loadu_ps(reinterpret_cast<const float*>(src + 4 * i));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + 2 * i),
-                     _mm256_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT));
-  }
-  return i;
-}
-
-[[gnu::target("avx512f")]] int64_t float_to_double(const char* src, char* dst, int64_t n) {
-  int64_t i = 0;
-#pragma GCC unroll 4
-  for (; i + 8 <= n; i += 8) {
-    const __m256 f = _mm256_loadu_ps(reinterpret_cast<const float*>(src + 4 * i));
-    _mm512_storeu_pd(reinterpret_cast<double*>(dst + 8 * i), _mm512_cvtps_pd(f));
-  }
-  return i;
-}
-
-// Elements of four bytes from every second position, and to every second position, as many as
-// vectors can convert without reading past the last one. They return that number.
-[[gnu::target("avx2")]] int64_t from_every_second(const char* src, char* dst, int64_t n) {
-  int64_t i = 0;
-  for (; i + 8 < n; i += 8) {
-    const __m256 low = _mm256_loadu_ps(reinterpret_cast<const float*>(src + 8 * i));
-    const __m256 high = _mm256_loadu_ps(reinterpret_cast<const float*>(src + 8 * i + 32));
-    const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(low, high, 0x88));
-    _mm256_storeu_pd(reinterpret_cast<double*>(dst + 4 * i), _mm256_permute4x64_pd(pairs, 0xD8));
-  }
-  return i;
-}
-[[gnu::target("avx512f")]] int64_t to_every_second(const char* src, char* dst, int64_t n) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    __builtin_prefetch(dst + 8 * i + cpu::InterleavedPages::kPageBytes, 1);  // see there
-    const __m256i elements = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src + 4 * i));
-    // The mask leaves the bytes between unchanged, because another thread may be writing there.
-    _mm512_mask_storeu_epi32(dst + 8 * i, 0x5555, _mm512_cvtepu32_epi64(elements));
-  }
-  return i;
-}
+constexpr int64_t kShortestRun = 8;  // elements; shorter runs are not worth a call
 
 // The runs that vectors are quicker at; returns how many elements they did.
 template <class T>
 int64_t copied_in_vectors(const char* src, int64_t src_stride, char* dst, int64_t dst_stride,
                           int64_t n) {
   if constexpr (sizeof(T) == 4) {
-    if (src_stride == 8 && dst_stride == 4 && chosen_target > 0)
-      return from_every_second(src, dst, n);
-    if (src_stride == 4 && dst_stride == 8 && chosen_target > 1)
-      return to_every_second(src, dst, n);
+    if (n < kShortestRun) return 0;
+    if (src_stride == 8 && dst_stride == 4) return convert_vectors().from_every_second(src, dst, n);
+    if (src_stride == 4 && dst_stride == 8) return convert_vectors().to_every_second(src, dst, n);
   }
   return 0;
 }
@@ -106,11 +51,11 @@ void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_st
     }
     int64_t i = 0;
     if constexpr (std::is_same_v<From, Half> && std::is_same_v<To, float>) {
-      if (chosen_target > 0) i = half_to_float(src, dst, n);
+      if (n >= kShortestRun) i = convert_vectors().half_to_float(src, dst, n);
     } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>) {
-      if (chosen_target > 0) i = float_to_half(src, dst, n);
+      if (n >= kShortestRun) i = convert_vectors().float_to_half(src, dst, n);
     } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double>) {
-      if (chosen_target > 1) i = float_to_double(src, dst, n);
+      if (n >= kShortestRun) i = convert_vectors().float_to_double(src, dst, n);
     }
     const From* const s = reinterpret_cast<const From*>(src);
     To* const d = reinterpret_cast<To*>(dst);

@@ -3,44 +3,45 @@
 // because most rows begin in the middle of a line.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "aten/backend/cpu/non_temporal_stores.h"
-
-#include <immintrin.h>
-
-#include <iterator>
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "aten/backend/cpu/non_temporal_stores.cc"
+#include "aten/backend/cpu/targets.h"
+#include "hwy/foreach_target.h"
 
 #include "aten/backend/cpu/interleaved_pages.h"
-#include "aten/backend/cpu/targets.h"
+#include "aten/backend/cpu/non_temporal_stores.h"
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
 
-namespace treadle::cpu {
-namespace {
+HWY_BEFORE_NAMESPACE();
+namespace treadle::simd::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Bytes = hn::CappedTag<uint8_t, 64>;
 
 // `lines` lines of 64 bytes, the first at the start of one.
-using StreamLines = void(char* to, const char* from, int64_t lines);
-
-void stream_by_16(char* to, const char* from, int64_t lines) {
-  for (; lines > 0; --lines, to += 64, from += 64) {
-    for (int k = 0; k < 64; k += 16) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + k),
-                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k)));
-    }
+void stream_lines(char* to, const char* from, int64_t lines) {
+  const Bytes d;
+  auto* target = reinterpret_cast<uint8_t*>(to);
+  const auto* source = reinterpret_cast<const uint8_t*>(from);
+  for (; lines > 0; --lines, target += 64, source += 64) {
+    for (size_t k = 0; k < 64; k += hn::Lanes(d))
+      hn::Stream(hn::LoadU(d, source + k), d, target + k);
   }
 }
-[[gnu::target("avx2")]] void stream_by_32(char* to, const char* from, int64_t lines) {
-  for (; lines > 0; --lines, to += 64, from += 64) {
-    for (int k = 0; k < 64; k += 32) {
-      _mm256_stream_si256(reinterpret_cast<__m256i*>(to + k),
-                          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + k)));
-    }
-  }
-}
-[[gnu::target("avx512f")]] void stream_by_64(char* to, const char* from, int64_t lines) {
-  for (; lines > 0; --lines, to += 64, from += 64)
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
-}
 
-[[gnu::target("avx512f")]] void copy_by_64(char* to, const char* from, int64_t bytes,
-                                           RowAhead ahead) {
+// At least 128 bytes.
+void copy_in_lines(char* to, const char* from, int64_t bytes, cpu::RowAhead ahead) {
+  if constexpr (HWY_LANES(uint8_t) < 64) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return;
+  }
+  const Bytes d;
+  const auto load = [&](int64_t at) HWY_ATTR {
+    return hn::LoadU(d, reinterpret_cast<const uint8_t*>(from) + at);
+  };
+  const auto store = [&](hn::Vec<Bytes> line, int64_t at)
+                         HWY_ATTR { hn::StoreU(line, d, reinterpret_cast<uint8_t*>(to) + at); };
   const bool asks = ahead.to != 0 || ahead.from != 0;
   for (; bytes > 128; bytes -= 128, to += 128, from += 128) {
     if (asks) {
@@ -49,42 +50,49 @@ void stream_by_16(char* to, const char* from, int64_t lines) {
         __builtin_prefetch(to + ahead.to + k, 1);
       }
     }
-    const __m512i first = _mm512_loadu_si512(from), second = _mm512_loadu_si512(from + 64);
-    _mm512_storeu_si512(to, first);
-    _mm512_storeu_si512(to + 64, second);
+    const auto first = load(0), second = load(64);
+    store(first, 0);
+    store(second, 64);
   }
   // The rest, at most 128 bytes, and some bytes before it again.
-  const __m512i first = _mm512_loadu_si512(from + bytes - 128);
-  const __m512i second = _mm512_loadu_si512(from + bytes - 64);
-  _mm512_storeu_si512(to + bytes - 128, first);
-  _mm512_storeu_si512(to + bytes - 64, second);
+  const auto first = load(bytes - 128), second = load(bytes - 64);
+  store(first, bytes - 128);
+  store(second, bytes - 64);
 }
 
-constexpr StreamLines* kStreamLines[] = {&stream_by_16, &stream_by_32, &stream_by_64};
-static_assert(std::size(kStreamLines) == simd::kTargets);
+}  // namespace treadle::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
 
-}  // namespace
+#if HWY_ONCE
+namespace treadle::simd {
+
+HWY_EXPORT(stream_lines);
+HWY_EXPORT(copy_in_lines);
+
+}  // namespace treadle::simd
+
+namespace treadle::cpu {
 
 void NonTemporalStores::stream(char* to, const char* from, int64_t bytes) {
+  using namespace simd;
   const int64_t head = until_line(to);
   std::memcpy(to, from, static_cast<size_t>(head));
   const int64_t lines = (bytes - head) / kLine, done = head + lines * kLine;
-  StreamLines* const stream_lines = kStreamLines[simd::chosen_target];
+  const auto copy_lines = HWY_DYNAMIC_DISPATCH(stream_lines);
   InterleavedPages turns(lines, InterleavedPages::kPieceBytes / kLine);
   do {
     const int64_t at = head + turns.first * kLine;
-    stream_lines(to + at, from + at, turns.end - turns.first);
+    copy_lines(to + at, from + at, turns.end - turns.first);
   } while (turns.next());
   std::memcpy(to + done, from + done, static_cast<size_t>(bytes - done));
 }
 
 void NonTemporalStores::copy_in_vectors(char* to, const char* from, int64_t bytes, RowAhead ahead) {
-  if (simd::chosen_target < 2)
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-  else
-    copy_by_64(to, from, bytes, ahead);
+  using namespace simd;
+  HWY_DYNAMIC_DISPATCH(copy_in_lines)(to, from, bytes, ahead);
 }
 
-void NonTemporalStores::fence() { _mm_sfence(); }
+void NonTemporalStores::fence() { hwy::FlushStream(); }
 
 }  // namespace treadle::cpu
+#endif  // HWY_ONCE

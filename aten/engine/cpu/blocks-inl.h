@@ -5,7 +5,8 @@
 //     static HWY_INLINE auto eval(V self, V other, V alpha) { return self + alpha * other; }
 //   };
 //   constexpr PointwiseBlocks add_Tensor_blocks =
-//       pointwise_blocks<add_Tensor_fn, 2, 1, false, float, double, int64_t>();
+//       pointwise_blocks<add_Tensor_fn, TREADLE_NUMBERS::add_Tensor_fn, 2, 1, false, float, double,
+//                        int64_t>();
 //
 // eval takes the tensors' elements in the schema's order, then the numbers in the schema's order.
 //
@@ -22,6 +23,15 @@
 #include "aten/backend/cpu/interleaved_pages.h"
 #include "aten/engine/cpu/pointwise_blocks.h"
 #include "aten/scalar/math-inl.h"
+
+// The namespace with this target's loops over integers, bool and complex numbers. AVX3 uses those
+// of AVX2, which bounds compile time.
+#undef TREADLE_NUMBERS
+#if HWY_TARGET == HWY_AVX3 && (HWY_TARGETS & HWY_AVX2)
+#define TREADLE_NUMBERS N_AVX2
+#else
+#define TREADLE_NUMBERS HWY_NAMESPACE
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
@@ -121,17 +131,19 @@ void pointwise_block(void* out, const void* const* in, const Scalar* scalars, in
   (std::make_index_sequence<kTensors>(), std::make_index_sequence<kScalars>());
 }
 
-// Ts: the compute types of the operator's dtypes (16-bit floats compute in float).
-template <class Fn, int kTensors, int kScalars, bool kBoolResult, class... Ts>
+// NumberFn: Fn in the namespace TREADLE_NUMBERS. Ts: the compute types of the operator's dtypes
+// (16-bit floats compute in float).
+template <class Fn, class NumberFn, int kTensors, int kScalars, bool kBoolResult, class... Ts>
 constexpr PointwiseBlocks pointwise_blocks() {
   PointwiseBlocks blocks;
   blocks.bool_result = kBoolResult;
   (
       [&] {
-        if constexpr (HWY_TARGET != HWY_AVX3 || is_vec<typename ValueOf<Ts>::type>) {
-          blocks.by_dtype[static_cast<size_t>(scalar_type_of<Ts>)] =
-              &pointwise_block<Fn, Ts, kBoolResult, kTensors, kScalars>;
-        }
+        PointwiseBlock*& block = blocks.by_dtype[static_cast<size_t>(scalar_type_of<Ts>)];
+        if constexpr (is_vec<typename ValueOf<Ts>::type>)
+          block = &pointwise_block<Fn, Ts, kBoolResult, kTensors, kScalars>;
+        else
+          block = &TREADLE_NUMBERS::pointwise_block<NumberFn, Ts, kBoolResult, kTensors, kScalars>;
       }(),
       ...);
   return blocks;

@@ -12,20 +12,25 @@
 //   struct exp_fn {
 //     template <class V> static HWY_INLINE auto eval([[maybe_unused]] V self) { return exp(self); }
 //   };
-//   constexpr PointwiseBlocks exp_blocks =
-//       pointwise_blocks<exp_fn, /*tensors*/ 1, /*scalars*/ 0, /*bool result*/ false,
-//                        float, double>();
+//   static const PointwiseBlocks& exp_blocks() {
+//     static constexpr PointwiseBlocks blocks =
+//         pointwise_blocks<exp_fn, TREADLE_NUMBERS::exp_fn, /*tensors*/ 1, /*scalars*/ 0,
+//                          /*bool result*/ false, float, double>();
+//     return blocks;
+//   }
 //   }
 //   HWY_AFTER_NAMESPACE();
 //
 //   #if HWY_ONCE                                       // compiled once
-//   namespace treadle::aten::kernels {
-//   void exp_cpu(const PointwiseCall& call) {
-//     static constexpr simd::PointwiseTargets targets = {
-//         &simd::N_SSE4::exp_blocks, &simd::N_AVX2::exp_blocks, &simd::N_AVX3::exp_blocks};
-//     simd::run_blocks(call, targets);
+//   namespace treadle::simd {
+//   HWY_EXPORT(exp_blocks);
+//   static void exp_cpu(const PointwiseCall& call) {
+//     static const auto& blocks = HWY_DYNAMIC_DISPATCH(exp_blocks)();
+//     run_blocks(call, blocks);
 //   }
-//   KernelRow exp_cpu_row = {.kernels = {..., (void*)&exp_cpu, ...}};   // by ScalarType
+//   }
+//   namespace treadle::aten::kernels {
+//   KernelRow exp_cpu_row = {.kernels = {..., (void*)&simd::exp_cpu, ...}};   // by ScalarType
 //   }
 //   #endif
 //

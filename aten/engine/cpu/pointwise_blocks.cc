@@ -191,19 +191,14 @@ void run_direct(const PointwiseCall& call, PointwiseBlock* block, int64_t out_it
 
 }  // namespace
 
-void run_blocks(const PointwiseCall& call, const PointwiseTargets& targets) {
-  PointwiseBlock* block = nullptr;
-  const PointwiseBlocks* blocks = nullptr;
-  for (int t = chosen_target; block == nullptr && t >= 0; --t) {
-    blocks = targets[static_cast<size_t>(t)];
-    block = blocks->by_dtype[static_cast<size_t>(call.compute)];
-  }
+void run_blocks(const PointwiseCall& call, const PointwiseBlocks& blocks) {
+  PointwiseBlock* const block = blocks.by_dtype[static_cast<size_t>(call.compute)];
   check_internal(block != nullptr, "a pointwise kernel was called for a dtype it has no loop for");
   if (call.direct) [[likely]] {
-    run_direct(call, block, blocks->bool_result ? 1 : item_size(call.compute));
+    run_direct(call, block, blocks.bool_result ? 1 : item_size(call.compute));
     return;
   }
-  StridedRun run(call, block, blocks->bool_result ? ScalarType::Bool : call.compute);
+  StridedRun run(call, block, blocks.bool_result ? ScalarType::Bool : call.compute);
   parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) { run.run(begin, end); });
 }
 

@@ -10,7 +10,6 @@
 
 #include <array>
 
-#include "aten/backend/cpu/targets.h"
 #include "aten/engine/pointwise.h"
 
 namespace treadle::simd {
@@ -25,16 +24,13 @@ enum class Pass : uint8_t { InOrder, ByPages, PastCaches };
 using PointwiseBlock = void(void* out, const void* const* in, const Scalar* scalars, int64_t n,
                             Pass pass);
 
-// By compute dtype; null where the operator has none (or, in the table of the last target, where
-// the one before serves).
+// The blocks of one target, by compute dtype; null where the operator has none.
 struct PointwiseBlocks {
   std::array<PointwiseBlock*, kNumScalarTypes> by_dtype{};
   bool bool_result = false;
 };
-// One table per target, in the order of chosen_target.
-using PointwiseTargets = std::array<const PointwiseBlocks*, kTargets>;
 
-// The kernel of every cell: runs the operator's blocks for `call.compute` on this machine's target.
-void run_blocks(const PointwiseCall& call, const PointwiseTargets& targets);
+// The kernel of every cell: runs the operator's block for `call.compute`.
+void run_blocks(const PointwiseCall& call, const PointwiseBlocks& blocks);
 
 }  // namespace treadle::simd

@@ -7,7 +7,8 @@
 //     template <class A> static HWY_INLINE auto combine(A a, A b) { return a + b; }
 //     template <class A> static HWY_INLINE auto final(A acc, A n) { return acc; }
 //   };
-//   constexpr ReduceBlocks sum_blocks = reduce_blocks<sum_fn, int64_t, float, double>();
+//   constexpr ReduceBlocks sum_blocks =
+//       reduce_blocks<sum_fn, TREADLE_NUMBERS::sum_fn, int64_t, float, double>();
 //
 // A fold keeps kFoldBytes of accumulators whatever the vector's width, so that its bits do not
 // depend on the machine's vectors: lane l is combined with lane l + half, then l + quarter, and so
@@ -188,22 +189,26 @@ struct ReduceLoops {
     const Scalar scalars[] = {Scalar(count)};
     pointwise_block<Final, T, false, 1, 1>(acc, in, scalars, n);
   }
+
+  static constexpr ReduceFunctions functions() {
+    ReduceFunctions f = {nullptr, &inner, &outer, &outer_rows, &combine, &final};
+    if constexpr (kHasInit) f.init = &init;
+    return f;
+  }
 };
 
-// Ts: the types that the reduction accumulates in.
-template <class Fn, class... Ts>
+// NumberFn: Fn in the namespace TREADLE_NUMBERS. Ts: the types that the reduction accumulates in.
+template <class Fn, class NumberFn, class... Ts>
 constexpr ReduceBlocks reduce_blocks(bool widens = false) {
   ReduceBlocks blocks;
   blocks.widens = widens;
   (
       [&] {
-        if constexpr (HWY_TARGET != HWY_AVX3 || is_vec<typename ValueOf<Ts>::type>) {
-          using Loops = ReduceLoops<Fn, Ts>;
-          ReduceFunctions& f = blocks.by_dtype[static_cast<size_t>(scalar_type_of<Ts>)];
-          f = {nullptr,         &Loops::inner, &Loops::outer, &Loops::outer_rows,
-               &Loops::combine, &Loops::final};
-          if constexpr (Loops::kHasInit) f.init = &Loops::init;
-        }
+        ReduceFunctions& f = blocks.by_dtype[static_cast<size_t>(scalar_type_of<Ts>)];
+        if constexpr (is_vec<typename ValueOf<Ts>::type>)
+          f = ReduceLoops<Fn, Ts>::functions();
+        else
+          f = TREADLE_NUMBERS::ReduceLoops<NumberFn, Ts>::functions();
       }(),
       ...);
   return blocks;

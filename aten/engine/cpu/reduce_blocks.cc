@@ -386,14 +386,10 @@ class Reduction {
 
 namespace {
 
-// The functions of this machine's target, or of one before it; null where no target has any.
-const ReduceFunctions* functions_for(ScalarType compute, const ReduceTargets& targets) {
-  for (int t = chosen_target; t >= 0; --t) {
-    const ReduceFunctions& candidate =
-        targets[static_cast<size_t>(t)]->by_dtype[static_cast<size_t>(compute)];
-    if (candidate.inner != nullptr) return &candidate;
-  }
-  return nullptr;
+// Null where the reduction has none for the dtype.
+const ReduceFunctions* functions_for(ScalarType compute, const ReduceBlocks& blocks) {
+  const ReduceFunctions& found = blocks.by_dtype[static_cast<size_t>(compute)];
+  return found.inner != nullptr ? &found : nullptr;
 }
 
 ScalarType wider(ScalarType t) {
@@ -404,14 +400,14 @@ ScalarType wider(ScalarType t) {
 
 }  // namespace
 
-void run_reduce(const ReduceCall& call, const ReduceTargets& targets) {
-  if (targets[0]->widens && wider(call.compute) != call.compute) {
+void run_reduce(const ReduceCall& call, const ReduceBlocks& blocks) {
+  if (blocks.widens && wider(call.compute) != call.compute) {
     ReduceCall wide = call;
     wide.compute = wider(call.compute);
-    if (const ReduceFunctions* f = functions_for(wide.compute, targets))
+    if (const ReduceFunctions* f = functions_for(wide.compute, blocks))
       return Reduction(wide, *f).run();
   }
-  const ReduceFunctions* const f = functions_for(call.compute, targets);
+  const ReduceFunctions* const f = functions_for(call.compute, blocks);
   check_internal(f != nullptr, "a reduction kernel was called for a dtype it has no loop for");
   Reduction(call, *f).run();
 }

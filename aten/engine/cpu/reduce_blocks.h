@@ -6,7 +6,6 @@
 
 #include <array>
 
-#include "aten/backend/cpu/targets.h"
 #include "aten/engine/reduce.h"
 
 namespace treadle::simd {
@@ -28,15 +27,14 @@ struct ReduceFunctions {
   // acc[i] = final(acc[i], count)
   void (*final)(void* acc, int64_t n, double count) = nullptr;
 };
+// The functions of one target, by compute dtype; null where the reduction has none.
 struct ReduceBlocks {
   std::array<ReduceFunctions, kNumScalarTypes> by_dtype{};
   // Whether float is folded in double: each factor's rounding is in a product, however it is cut.
   bool widens = false;
 };
-using ReduceTargets = std::array<const ReduceBlocks*, kTargets>;
 
-// The kernel of every cell: runs the reduction's functions for `call.compute` on this machine's
-// target.
-void run_reduce(const ReduceCall& call, const ReduceTargets& targets);
+// The kernel of every cell: runs the reduction's functions for `call.compute`.
+void run_reduce(const ReduceCall& call, const ReduceBlocks& blocks);
 
 }  // namespace treadle::simd

@@ -24,20 +24,29 @@ T exp_shifted(T* x, int64_t n, T shift) {
   });
 }
 
+float exp_shifted_float(float* x, int64_t n, float shift) { return exp_shifted(x, n, shift); }
+double exp_shifted_double(double* x, int64_t n, double shift) { return exp_shifted(x, n, shift); }
+
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+namespace treadle::simd {
+
+HWY_EXPORT(exp_shifted_float);
+HWY_EXPORT(exp_shifted_double);
+
+}  // namespace treadle::simd
+
 namespace treadle::cpu {
 
 float exp_shifted(float* x, int64_t n, float shift) {
-  return simd::chosen(simd::N_SSE4::exp_shifted<float>, simd::N_AVX2::exp_shifted<float>,
-                      simd::N_AVX3::exp_shifted<float>)(x, n, shift);
+  using namespace simd;
+  return HWY_DYNAMIC_DISPATCH(exp_shifted_float)(x, n, shift);
 }
-
 double exp_shifted(double* x, int64_t n, double shift) {
-  return simd::chosen(simd::N_SSE4::exp_shifted<double>, simd::N_AVX2::exp_shifted<double>,
-                      simd::N_AVX3::exp_shifted<double>)(x, n, shift);
+  using namespace simd;
+  return HWY_DYNAMIC_DISPATCH(exp_shifted_double)(x, n, shift);
 }
 
 }  // namespace treadle::cpu

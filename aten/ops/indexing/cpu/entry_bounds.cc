@@ -58,17 +58,24 @@ bool put_offsets(const int64_t* values, int64_t count, int64_t size, int64_t wra
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+namespace treadle::simd {
+
+HWY_EXPORT(all_inside);
+HWY_EXPORT(put_offsets);
+
+}  // namespace treadle::simd
+
 namespace treadle::cpu {
 
 bool all_inside(const int64_t* values, int64_t count, int64_t size, int64_t wrap) {
-  return simd::chosen(simd::N_SSE4::all_inside, simd::N_AVX2::all_inside, simd::N_AVX3::all_inside)(
-      values, count, size, wrap);
+  using namespace simd;
+  return HWY_DYNAMIC_DISPATCH(all_inside)(values, count, size, wrap);
 }
 
 bool put_offsets(const int64_t* values, int64_t count, int64_t size, int64_t wrap, int64_t stride,
                  bool add, int64_t* to) {
-  return simd::chosen(simd::N_SSE4::put_offsets, simd::N_AVX2::put_offsets,
-                      simd::N_AVX3::put_offsets)(values, count, size, wrap, stride, add, to);
+  using namespace simd;
+  return HWY_DYNAMIC_DISPATCH(put_offsets)(values, count, size, wrap, stride, add, to);
 }
 
 }  // namespace treadle::cpu

@@ -140,8 +140,8 @@ struct StepTarget {
   static constexpr cpu::StepLoops<T> kLoops = {&sgd, &adam, &adagrad};
 };
 
-constexpr cpu::StepLoops<float> steps_float = StepTarget<float>::kLoops;
-constexpr cpu::StepLoops<double> steps_double = StepTarget<double>::kLoops;
+const cpu::StepLoops<float>& steps_float() { return StepTarget<float>::kLoops; }
+const cpu::StepLoops<double>& steps_double() { return StepTarget<double>::kLoops; }
 
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -157,19 +157,23 @@ HWY_AFTER_NAMESPACE();
 #include "aten/ops/_fused_sgd_.h"
 #include "aten/ops/optimizers/cpu/multi_tensor.h"
 
-namespace treadle::cpu {
-namespace {
+namespace treadle::simd {
+
+HWY_EXPORT(steps_float);
+HWY_EXPORT(steps_double);
 
 template <class T>
-const StepLoops<T>& step_loops() {
-  if constexpr (std::is_same_v<T, float>) {
-    return simd::chosen(simd::N_SSE4::steps_float, simd::N_AVX2::steps_float,
-                        simd::N_AVX3::steps_float);
-  } else {
-    return simd::chosen(simd::N_SSE4::steps_double, simd::N_AVX2::steps_double,
-                        simd::N_AVX3::steps_double);
-  }
+static const cpu::StepLoops<T>& step_loops() {
+  if constexpr (std::is_same_v<T, float>)
+    return HWY_DYNAMIC_DISPATCH(steps_float)();
+  else
+    return HWY_DYNAMIC_DISPATCH(steps_double)();
 }
+
+}  // namespace treadle::simd
+
+namespace treadle::cpu {
+namespace {
 
 // `f(place, p, n)` over runs of elements of T, in its compute type.
 template <class T, class F>
@@ -254,7 +258,7 @@ void fused_sgd_cpu(TensorList self, TensorList grads, TensorList momentum_buffer
                      dampening,
                      nesterov,
                      is_first_step};
-  const auto loop = step_loops<compute_type<T>>().sgd;
+  const auto loop = simd::step_loops<compute_type<T>>().sgd;
   multi_tensor_apply_computed<T>(
       {{self, true}, {grads, step.gradient.scaled}, {momentum_buffer_list, momentum != 0}},
       [&](size_t, auto p, int64_t n) { loop(step, p, n); });
@@ -278,7 +282,7 @@ void fused_adam_cpu(TensorList self, TensorList grads, TensorList exp_avgs, Tens
                     1 / std::sqrt(1 - std::pow(beta2, t)),
                     amsgrad};
   });
-  const auto loop = step_loops<compute_type<T>>().adam;
+  const auto loop = simd::step_loops<compute_type<T>>().adam;
   multi_tensor_apply_computed<T>(
       {{self, true},
        {grads, rule.scaled},
@@ -298,7 +302,7 @@ void fused_adagrad_cpu(TensorList self, TensorList grads, TensorList state_sums,
   const auto steps = steps_of(state_steps, [&](double t) {
     return AdagradStep{rule, lr / (1 + (t - 1) * lr_decay), eps};
   });
-  const auto loop = step_loops<compute_type<T>>().adagrad;
+  const auto loop = simd::step_loops<compute_type<T>>().adagrad;
   multi_tensor_apply_computed<T>(
       {{self, true}, {grads, rule.scaled}, {state_sums, true}},
       [&](size_t place, auto p, int64_t n) { loop(steps[place], p, n); });

@@ -92,23 +92,30 @@ void normal(const uint32_t* bits, int64_t count, T* out) {
   }
 }
 
+void normal_float(const uint32_t* bits, int64_t count, float* out) { normal(bits, count, out); }
+void normal_double(const uint32_t* bits, int64_t count, double* out) { normal(bits, count, out); }
+
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace treadle::simd {
 
+HWY_EXPORT(philox);
+HWY_EXPORT(normal_float);
+HWY_EXPORT(normal_double);
+
 void random_bits(uint64_t seed, uint64_t first, int64_t blocks, uint32_t* out) {
-  chosen(N_SSE4::philox, N_AVX2::philox, N_AVX3::philox)(
-      seed, first, (blocks + kRandomStep - 1) / kRandomStep * kRandomStep, out);
+  const int64_t whole_steps = (blocks + kRandomStep - 1) / kRandomStep * kRandomStep;
+  HWY_DYNAMIC_DISPATCH(philox)(seed, first, whole_steps, out);
 }
 
 void random_normal(const uint32_t* bits, int64_t count, float* out) {
-  chosen(N_SSE4::normal<float>, N_AVX2::normal<float>, N_AVX3::normal<float>)(bits, count, out);
+  HWY_DYNAMIC_DISPATCH(normal_float)(bits, count, out);
 }
 
 void random_normal(const uint32_t* bits, int64_t count, double* out) {
-  chosen(N_SSE4::normal<double>, N_AVX2::normal<double>, N_AVX3::normal<double>)(bits, count, out);
+  HWY_DYNAMIC_DISPATCH(normal_double)(bits, count, out);
 }
 
 }  // namespace treadle::simd

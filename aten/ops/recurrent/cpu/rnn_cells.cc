@@ -112,8 +112,8 @@ struct CellTarget {
   static constexpr cpu::CellLoops<T> kLoops = {&lstm, &lstm_backward, &gru, &gru_backward};
 };
 
-constexpr cpu::CellLoops<float> cells_float = CellTarget<float>::kLoops;
-constexpr cpu::CellLoops<double> cells_double = CellTarget<double>::kLoops;
+const cpu::CellLoops<float>& cells_float() { return CellTarget<float>::kLoops; }
+const cpu::CellLoops<double>& cells_double() { return CellTarget<double>::kLoops; }
 
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -128,19 +128,23 @@ HWY_AFTER_NAMESPACE();
 #include "aten/ops/to.h"
 #include "core/base/parallel.h"
 
-namespace treadle::cpu {
-namespace {
+namespace treadle::simd {
+
+HWY_EXPORT(cells_float);
+HWY_EXPORT(cells_double);
 
 template <class T>
-const CellLoops<T>& cell_loops() {
-  if constexpr (std::is_same_v<T, float>) {
-    return simd::chosen(simd::N_SSE4::cells_float, simd::N_AVX2::cells_float,
-                        simd::N_AVX3::cells_float);
-  } else {
-    return simd::chosen(simd::N_SSE4::cells_double, simd::N_AVX2::cells_double,
-                        simd::N_AVX3::cells_double);
-  }
+static const cpu::CellLoops<T>& cell_loops() {
+  if constexpr (std::is_same_v<T, float>)
+    return HWY_DYNAMIC_DISPATCH(cells_float)();
+  else
+    return HWY_DYNAMIC_DISPATCH(cells_double)();
 }
+
+}  // namespace treadle::simd
+
+namespace treadle::cpu {
+namespace {
 
 template <class F>
 void for_rows(const Tensor& state, F&& f) {
@@ -165,8 +169,8 @@ void lstm_cell_cpu(const Tensor& gates, const Tensor& cx, const Tensor& hy, cons
   } else {
     const Tensor g = aten::contiguous(gates), c = aten::contiguous(cx);
     for_rows(hy, [&](int64_t row, int64_t n) {
-      cell_loops<T>().lstm(g.data_as<T>() + row * 4 * n, c.data_as<T>() + row * n,
-                           hy.data_as<T>() + row * n, cy.data_as<T>() + row * n, n);
+      simd::cell_loops<T>().lstm(g.data_as<T>() + row * 4 * n, c.data_as<T>() + row * n,
+                                 hy.data_as<T>() + row * n, cy.data_as<T>() + row * n, n);
     });
   }
 }
@@ -185,10 +189,10 @@ void lstm_cell_backward_cpu(const Tensor& grad_h, const Tensor& grad_c, const Te
     const Tensor gh = aten::contiguous(grad_h), gc = aten::contiguous(grad_c),
                  g = aten::contiguous(gates), c = aten::contiguous(cx), y = aten::contiguous(cy);
     for_rows(cx, [&](int64_t row, int64_t n) {
-      cell_loops<T>().lstm_backward(gh.data_as<T>() + row * n, gc.data_as<T>() + row * n,
-                                    g.data_as<T>() + row * 4 * n, c.data_as<T>() + row * n,
-                                    y.data_as<T>() + row * n, grad_gates.data_as<T>() + row * 4 * n,
-                                    grad_cx.data_as<T>() + row * n, n);
+      simd::cell_loops<T>().lstm_backward(
+          gh.data_as<T>() + row * n, gc.data_as<T>() + row * n, g.data_as<T>() + row * 4 * n,
+          c.data_as<T>() + row * n, y.data_as<T>() + row * n, grad_gates.data_as<T>() + row * 4 * n,
+          grad_cx.data_as<T>() + row * n, n);
     });
   }
 }
@@ -204,8 +208,8 @@ void gru_cell_cpu(const Tensor& input_gates, const Tensor& hidden_gates, const T
     const Tensor x = aten::contiguous(input_gates), g = aten::contiguous(hidden_gates),
                  h = aten::contiguous(hx);
     for_rows(hy, [&](int64_t row, int64_t n) {
-      cell_loops<T>().gru(x.data_as<T>() + row * 3 * n, g.data_as<T>() + row * 3 * n,
-                          h.data_as<T>() + row * n, hy.data_as<T>() + row * n, n);
+      simd::cell_loops<T>().gru(x.data_as<T>() + row * 3 * n, g.data_as<T>() + row * 3 * n,
+                                h.data_as<T>() + row * n, hy.data_as<T>() + row * n, n);
     });
   }
 }
@@ -225,7 +229,7 @@ void gru_cell_backward_cpu(const Tensor& grad, const Tensor& input_gates,
     const Tensor d = aten::contiguous(grad), x = aten::contiguous(input_gates),
                  g = aten::contiguous(hidden_gates), h = aten::contiguous(hx);
     for_rows(hx, [&](int64_t row, int64_t n) {
-      cell_loops<T>().gru_backward(
+      simd::cell_loops<T>().gru_backward(
           d.data_as<T>() + row * n, x.data_as<T>() + row * 3 * n, g.data_as<T>() + row * 3 * n,
           h.data_as<T>() + row * n, grad_input.data_as<T>() + row * 3 * n,
           grad_hidden.data_as<T>() + row * 3 * n, grad_hx.data_as<T>() + row * n, n);

@@ -12,8 +12,26 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "hwy/highway.h"
+
+#ifndef TREADLE_ATEN_CPU_EXTREME_SEARCH_TABLE
+#define TREADLE_ATEN_CPU_EXTREME_SEARCH_TABLE
+namespace treadle::simd {
+
+template <class T>
+using PositionOfExtreme = int64_t (*)(const T* values, int64_t count, bool greatest);
+
+// The searches of one target, by type.
+using ExtremeSearches =
+    std::tuple<PositionOfExtreme<uint8_t>, PositionOfExtreme<uint16_t>, PositionOfExtreme<uint32_t>,
+               PositionOfExtreme<uint64_t>, PositionOfExtreme<int8_t>, PositionOfExtreme<int16_t>,
+               PositionOfExtreme<int32_t>, PositionOfExtreme<int64_t>, PositionOfExtreme<float>,
+               PositionOfExtreme<double>>;
+
+}  // namespace treadle::simd
+#endif
 
 // ---- once per target ----
 HWY_BEFORE_NAMESPACE();
@@ -114,6 +132,15 @@ int64_t position_of_extreme(const T* values, int64_t count, bool greatest) {
                   : ExtremeSearch<T, false>::position(values, count);
 }
 
+template <class... Ts>
+constexpr std::tuple<PositionOfExtreme<Ts>...> searches_of(std::tuple<PositionOfExtreme<Ts>...>*) {
+  return {&position_of_extreme<Ts>...};
+}
+const ExtremeSearches& extreme_searches() {
+  static constexpr ExtremeSearches searches = searches_of(static_cast<ExtremeSearches*>(nullptr));
+  return searches;
+}
+
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -121,10 +148,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace treadle::simd {
 
+HWY_EXPORT(extreme_searches);
+
 template <class T>
 int64_t position_of_extreme(const T* values, int64_t count, bool greatest) {
-  return chosen(N_SSE4::position_of_extreme<T>, N_AVX2::position_of_extreme<T>,
-                N_AVX3::position_of_extreme<T>)(values, count, greatest);
+  return std::get<PositionOfExtreme<T>>(HWY_DYNAMIC_DISPATCH(extreme_searches)())(values, count,
+                                                                                  greatest);
 }
 
 template int64_t position_of_extreme(const uint8_t*, int64_t, bool);

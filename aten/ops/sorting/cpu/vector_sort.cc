@@ -32,6 +32,21 @@
 #include "hwy/contrib/sort/vqsort.h"
 #include "hwy/highway.h"
 
+#ifndef TREADLE_ATEN_CPU_VECTOR_SORT_TABLE
+#define TREADLE_ATEN_CPU_VECTOR_SORT_TABLE
+namespace treadle::simd {
+
+// The sorts of one target: of keys of one type, and of values by such keys.
+template <class Key>
+struct SortLoops {
+  void (*keys)(Key* keys, int64_t count);
+  void (*values)(const Key* from, Key* to, int64_t rows, int64_t size, Key infinity,
+                 bool descending);
+};
+
+}  // namespace treadle::simd
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
 
@@ -480,32 +495,45 @@ void sort_values(const Key* from, Key* to, int64_t rows, int64_t size, Key infin
   }
 }
 
+template <class Key>
+inline constexpr SortLoops<Key> kSortLoops = {&sort_keys<Key>, &sort_values<Key>};
+const SortLoops<uint32_t>& sort_loops_32() { return kSortLoops<uint32_t>; }
+const SortLoops<uint64_t>& sort_loops_64() { return kSortLoops<uint64_t>; }
+
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+namespace treadle::simd {
+
+HWY_EXPORT(sort_loops_32);
+HWY_EXPORT(sort_loops_64);
+
+template <class Key>
+static const SortLoops<Key>& sort_loops() {
+  if constexpr (sizeof(Key) == 4)
+    return HWY_DYNAMIC_DISPATCH(sort_loops_32)();
+  else
+    return HWY_DYNAMIC_DISPATCH(sort_loops_64)();
+}
+
+}  // namespace treadle::simd
+
 namespace treadle::cpu {
 namespace {
 
 template <class T>
 void sort_by_keys(const T* from, T* to, int64_t rows, int64_t size, bool descending) {
   using Key = KeyType<T>;
-  simd::chosen(simd::N_SSE4::sort_values<Key>, simd::N_AVX2::sort_values<Key>,
-               simd::N_AVX3::sort_values<Key>)(
-      reinterpret_cast<const Key*>(from), reinterpret_cast<Key*>(to), rows, size,
-      std::bit_cast<Key>(std::numeric_limits<T>::infinity()), descending);
+  simd::sort_loops<Key>().values(reinterpret_cast<const Key*>(from), reinterpret_cast<Key*>(to),
+                                 rows, size, std::bit_cast<Key>(std::numeric_limits<T>::infinity()),
+                                 descending);
 }
 
 }  // namespace
 
-void vector_sort(uint32_t* keys, int64_t count) {
-  simd::chosen(simd::N_SSE4::sort_keys<uint32_t>, simd::N_AVX2::sort_keys<uint32_t>,
-               simd::N_AVX3::sort_keys<uint32_t>)(keys, count);
-}
-void vector_sort(uint64_t* keys, int64_t count) {
-  simd::chosen(simd::N_SSE4::sort_keys<uint64_t>, simd::N_AVX2::sort_keys<uint64_t>,
-               simd::N_AVX3::sort_keys<uint64_t>)(keys, count);
-}
+void vector_sort(uint32_t* keys, int64_t count) { simd::sort_loops<uint32_t>().keys(keys, count); }
+void vector_sort(uint64_t* keys, int64_t count) { simd::sort_loops<uint64_t>().keys(keys, count); }
 void vector_sort(const float* from, float* to, int64_t rows, int64_t size, bool descending) {
   sort_by_keys(from, to, rows, size, descending);
 }

@@ -13,20 +13,14 @@
 #include <random>
 #include <vector>
 
-#include "aten/backend/cpu/targets.h"
+#include "aten/backend/cpu/testing_targets.h"
 #include "aten/ops/sorting/cpu/sort_key.h"
 
 namespace treadle {
 namespace {
 
-class VectorSort : public testing::TestWithParam<int> {
+class VectorSort : public testing::TestWithParam<int64_t> {
  protected:
-  void SetUp() override {
-    if (GetParam() > best_) GTEST_SKIP() << "this machine does not have the target";
-    simd::chosen_target = GetParam();
-  }
-  void TearDown() override { simd::chosen_target = best_; }
-
   // Sorts `count` keys amid others that must stay.
   template <class Key>
   static void expect_sorted(int64_t count, const std::function<Key()>& draw) {
@@ -52,7 +46,7 @@ class VectorSort : public testing::TestWithParam<int> {
   }
 
  private:
-  const int best_ = simd::chosen_target;
+  const simd::OnTarget on_target_{GetParam()};
 };
 
 TEST_P(VectorSort, EverySizeOfASmallNetwork) {
@@ -121,7 +115,9 @@ TEST_P(VectorSort, RowsOfValues) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, VectorSort, testing::Range(0, simd::kTargets));
+INSTANTIATE_TEST_SUITE_P(Targets, VectorSort,
+                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
 
 }  // namespace
 }  // namespace treadle

@@ -203,8 +203,8 @@ struct SoftmaxTarget {
                                                   &backward_columns};
 };
 
-constexpr cpu::SoftmaxLoops<float> softmax_float = SoftmaxTarget<float>::kLoops;
-constexpr cpu::SoftmaxLoops<double> softmax_double = SoftmaxTarget<double>::kLoops;
+const cpu::SoftmaxLoops<float>& softmax_float() { return SoftmaxTarget<float>::kLoops; }
+const cpu::SoftmaxLoops<double>& softmax_double() { return SoftmaxTarget<double>::kLoops; }
 
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -218,19 +218,23 @@ HWY_AFTER_NAMESPACE();
 #include "aten/ops/copy_.h"
 #include "aten/ops/to.h"
 
-namespace treadle::cpu {
-namespace {
+namespace treadle::simd {
+
+HWY_EXPORT(softmax_float);
+HWY_EXPORT(softmax_double);
 
 template <class T>
-const SoftmaxLoops<T>& softmax_loops() {
-  if constexpr (std::is_same_v<T, float>) {
-    return simd::chosen(simd::N_SSE4::softmax_float, simd::N_AVX2::softmax_float,
-                        simd::N_AVX3::softmax_float);
-  } else {
-    return simd::chosen(simd::N_SSE4::softmax_double, simd::N_AVX2::softmax_double,
-                        simd::N_AVX3::softmax_double);
-  }
+static const cpu::SoftmaxLoops<T>& softmax_loops() {
+  if constexpr (std::is_same_v<T, float>)
+    return HWY_DYNAMIC_DISPATCH(softmax_float)();
+  else
+    return HWY_DYNAMIC_DISPATCH(softmax_double)();
 }
+
+}  // namespace treadle::simd
+
+namespace treadle::cpu {
+namespace {
 
 template <class T>
 void forward(const Tensor& self, int64_t dim, bool log, const Tensor& out) {
@@ -244,7 +248,7 @@ void forward(const Tensor& self, int64_t dim, bool log, const Tensor& out) {
     const DimSlices s = dim_slices(out.sizes(), dim);
     const T* const x = input.data_as<T>();
     T* const y = out.data_as<T>();
-    const SoftmaxLoops<T>& loops = softmax_loops<T>();
+    const SoftmaxLoops<T>& loops = simd::softmax_loops<T>();
     if (s.inner == 1) {
       parallel_for(s.outer, grain_for(s.size), [&](int64_t begin, int64_t end) {
         loops.forward_rows(x + begin * s.size, y + begin * s.size, end - begin, s.size, log);
@@ -274,7 +278,7 @@ void backward(const Tensor& grad_output, const Tensor& output, int64_t dim, bool
     const T* const g = gradient.data_as<T>();
     const T* const y = result.data_as<T>();
     T* const to = out.data_as<T>();
-    const SoftmaxLoops<T>& loops = softmax_loops<T>();
+    const SoftmaxLoops<T>& loops = simd::softmax_loops<T>();
     if (s.inner == 1) {
       parallel_for(s.outer, grain_for(s.size), [&](int64_t begin, int64_t end) {
         const int64_t first = begin * s.size;
