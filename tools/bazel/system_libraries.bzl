@@ -32,7 +32,7 @@ def _find(ctx, dirs, name):
          (ctx.name, name, ctx.attr.package))
 
 def _system_library_impl(ctx):
-    linkopts = []
+    linkopts, cross = [], []
     for header in ctx.attr.headers:
         folder, _, name = header.rpartition("//")
         found = _find(ctx, [d + "/" + folder for d in _HEADER_DIRS], name)
@@ -43,7 +43,9 @@ def _system_library_impl(ctx):
         found = _find(ctx, [d + "/" + folder for d in _LIBRARY_DIRS], name)
         if folder:
             linkopts += ["-L" + found, "-Wl,-rpath," + found]
-        linkopts.append("-l:" + name if name.endswith(".a") else "-l" + name[len("lib"):].rpartition(".")[0])
+        option = "-l:" + name if name.endswith(".a") else "-l" + name[len("lib"):].rpartition(".")[0]
+        linkopts.append(option)
+        cross.append(option)  # found in the folders of @aarch64's toolchain
     if ctx.attr.shipped:
         _ship(ctx, _find(ctx, _HEADER_DIRS, ctx.attr.shipped), ctx.attr.shipped)
     ctx.file("BUILD.bazel", """# Written by tools/bazel/system_libraries.bzl.
@@ -52,7 +54,10 @@ cc_library(
     name = "%s",
     hdrs = glob(["include/*.h"]),
     includes = ["include"],
-    linkopts = %s,
+    linkopts = select({
+        "@treadle//tools/bazel:cross_aarch64": %s,
+        "//conditions:default": %s,
+    }),
     visibility = ["//visibility:public"],
 )
 
@@ -68,7 +73,7 @@ filegroup(
     srcs = glob(["LICENSE.*"]),
     visibility = ["//visibility:public"],
 )
-""" % (ctx.attr.target or ctx.name, repr(linkopts + ctx.attr.linkopts)))
+""" % (ctx.attr.target or ctx.name, repr(cross + ctx.attr.linkopts), repr(linkopts + ctx.attr.linkopts)))
 
 # A folder of headers that outside code compiles against, and the notice with which one of them opens.
 def _ship(ctx, found, folder):

@@ -7,6 +7,7 @@ Everything is looked at before it is touched: where it is all there, this takes 
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import os
 import shutil
@@ -25,6 +26,7 @@ REQUIREMENTS = ROOT / "tools" / "requirements.txt"
 CHECKERS = ROOT / "build" / "checkers"
 CHECKERS_REQUIREMENTS = ROOT / "tools" / "requirements-checkers.txt"
 PACKAGES = ROOT / "tools" / "packages.txt"
+AARCH64_PACKAGES = ROOT / "tools" / "packages-aarch64.txt"
 
 
 def prepare() -> None:
@@ -44,10 +46,19 @@ def checkers() -> None:
 
 def system_packages() -> None:
     """Installs the system packages that are missing."""
-    lines = PACKAGES.read_text().splitlines()
-    wanted = [line for line in lines if line and not line.startswith("#")]
+    wanted = listed(PACKAGES)
     if sysconfig.get_paths()["include"].startswith("/usr/include"):
         wanted += ["python3-dev", "python3-venv"]
+    install_packages(wanted)
+
+
+def listed(file: Path) -> list[str]:
+    """The packages that a file names."""
+    return [line for line in file.read_text().splitlines() if line and not line.startswith("#")]
+
+
+def install_packages(wanted: list[str]) -> None:
+    """Installs those of the packages that are missing."""
     if shutil.which("dpkg-query") is None:
         if shutil.which("bazel") is None:
             raise DevError(
@@ -76,6 +87,48 @@ def system_packages() -> None:
         run_quietly([*command, "update"], "apt-get update", environment)
         install = [*command, "install", "-y", "--no-install-recommends", *missing]
         run_quietly(install, "apt-get install", environment)
+
+
+def aarch64() -> None:
+    """Sets up what builds and runs code for 64-bit Arm: a compiler, an emulator, libraries.
+
+    The libraries are unpacked into a folder of their own, so the system keeps one architecture.
+    """
+    packages = listed(AARCH64_PACKAGES)
+    install_packages([p for p in packages if ":" not in p])
+    folder = aarch64_folder()
+    stamp = folder / "treadle.stamp"
+    if stamp.exists() and stamp.read_text() == AARCH64_PACKAGES.read_text():
+        return
+    if shutil.which("apt-get") is None:
+        raise DevError("apt-get fetches the libraries for 64-bit Arm, and was not found")
+    shutil.rmtree(folder, ignore_errors=True)
+    apt = folder / "apt"
+    for place in ("lists/partial", "archives/partial"):
+        (apt / place).mkdir(parents=True)
+    (apt / "status").touch()
+    (apt / "apt.conf").write_text(
+        f'Dir::State::Lists "{apt}/lists";\n'
+        f'Dir::State::status "{apt}/status";\n'
+        f'Dir::Cache "{apt}";\n'
+        f'APT::Sandbox::User "{getpass.getuser()}";\n'
+        'APT::Architecture "arm64";\nAPT::Architectures { "arm64"; };\n'
+    )
+    variables = {"APT_CONFIG": str(apt / "apt.conf")}
+    with step(f"Libraries for 64-bit Arm into {folder}"):
+        run_quietly(["apt-get", "update"], "apt-get update", variables)
+        names = [p for p in packages if ":" in p]
+        fetch = 'cd "$0" && apt-get download "$@"'
+        run_quietly(["sh", "-c", fetch, str(apt), *names], "apt-get download", variables)
+        for archive in sorted(apt.glob("*.deb")):
+            run_quietly(["dpkg-deb", "-x", str(archive), str(folder)], "dpkg-deb")
+        shutil.rmtree(apt)
+        stamp.write_text(AARCH64_PACKAGES.read_text())
+
+
+def aarch64_folder() -> Path:
+    """The folder of the libraries for 64-bit Arm."""
+    return cache_folder() / "aarch64"
 
 
 def virtual_environment(
@@ -112,6 +165,7 @@ def bazel_options() -> None:
         f"build --repo_env=TREADLE_PYTHON={PYTHON}\n"
         # The virtual environment of another Python has the same path.
         f"build --repo_env=TREADLE_PYTHON_IS={(VENV / 'treadle.stamp').read_text()}\n"
+        f"build --repo_env=TREADLE_AARCH64={aarch64_folder()}\n"
         f"build --disk_cache={cache_folder() / 'bazel-disk'}\n"
     )
     options = ROOT / ".bazelrc.user"

@@ -26,6 +26,9 @@ import passed
 import sources
 from ui import ROOT, DevError, run, say, step
 
+# The tests that are built for 64-bit Arm.
+AARCH64_TARGETS = ["//core/...", "//aten:all"]
+
 # Bazel's exit statuses that are about tests, not the build: some failed; none were found.
 TESTS_FAILED, NO_TESTS = 3, 4
 
@@ -60,6 +63,9 @@ class Count:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="*", help="only these Python test files or folders")
     parser.add_argument("--asan", action="store_true", help="with the address and UB sanitizers")
+    parser.add_argument(
+        "--aarch64", action="store_true", help="the C++ tests of core and aten on emulated Arm"
+    )
     parser.add_argument("--fast", action="store_true", help="leave out the tests marked slow")
     parser.add_argument("--cpp", action="store_true", help="the C++ tests only")
     parser.add_argument("--python", action="store_true", help="the Python tests only")
@@ -80,7 +86,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     environment.prepare()
-    config = bazel.Config("asan" if args.asan else "")
+    if args.aarch64:
+        environment.aarch64()
+    config = bazel.Config("aarch64" if args.aarch64 else "asan" if args.asan else "")
     total = Count()
     if args.emulated:
         for paths in [args.paths] if args.paths else EMULATED:
@@ -92,13 +100,15 @@ def main(args: argparse.Namespace) -> int:
             count = run_cpp(config, args)
         say(f"C++ tests: {count}")
         total.add(count)
-    if not args.cpp:
+    if not (args.cpp or args.aarch64):
         package = bazel.build_package(config)
         with step("Python tests"):
             count = run_python(config, package, args)
         say(f"Python tests: {count}")
         total.add(count)
-    if not (args.cpp or args.python or args.paths or args.k or args.asan or args.fast):
+    if not (
+        args.cpp or args.aarch64 or args.python or args.paths or args.k or args.asan or args.fast
+    ):
         if has_cuda_toolkit():
             total.add(run_emulated(args, DEVICE_TESTS_ALWAYS))
             args.k = EMULATED_ALWAYS
@@ -132,10 +142,12 @@ def run_cpp(config: bazel.Config, args: argparse.Namespace) -> Count:
     options = ["--keep_going", "--build_tests_only", f"--build_event_json_file={events}"]
     if args.fast:
         options.append("--test_size_filters=small,medium")
-    targets = ["//..."]
+    targets = AARCH64_TARGETS if args.aarch64 else ["//..."]
     if args.k:
         options.append(f"--test_filter=*{args.k}*")
         targets = targets_with(args.k)
+        if args.aarch64:
+            targets = [t for t in targets if t.startswith(("//core:", "//core/", "//aten:"))]
         if not targets:
             return Count()
     status = bazel.bazel("test", *config.options, *options, *targets)
