@@ -54,6 +54,9 @@ class _Nodes(Visitor[int]):
     def constant(self, node: expr.Constant) -> int:
         return self._add("Name", node.text)
 
+    def dtype(self, node: expr.DtypeName) -> int:
+        return self._add("Name", node.dtype.name)
+
     def number(self, node: expr.Number) -> int:
         value = code.Literal(node.text)
         if node.is_integer:
@@ -78,9 +81,6 @@ class _Nodes(Visitor[int]):
 
     def _no_element(self, node: Expr) -> int:
         raise AssertionError(f"expected an expression of elements, got {node}")
-
-    def dtype(self, node: expr.DtypeName) -> int:
-        return self._no_element(node)
 
     def string(self, node: expr.String) -> int:
         return self._no_element(node)
