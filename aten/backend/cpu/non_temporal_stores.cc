@@ -73,16 +73,12 @@ HWY_EXPORT(copy_in_lines);
 
 namespace treadle::cpu {
 
-NonTemporalStores::LineCopy* NonTemporalStores::line_copy() {
-  using namespace simd;
-  return &HWY_DYNAMIC_DISPATCH(stream_lines);
-}
-
 void NonTemporalStores::stream(char* to, const char* from, int64_t bytes) {
+  using namespace simd;
   const int64_t head = until_line(to);
   std::memcpy(to, from, static_cast<size_t>(head));
   const int64_t lines = (bytes - head) / kLine, done = head + lines * kLine;
-  LineCopy* const copy_lines = line_copy();
+  const auto copy_lines = HWY_DYNAMIC_DISPATCH(stream_lines);
   InterleavedPages turns(lines, InterleavedPages::kPieceBytes / kLine);
   do {
     const int64_t at = head + turns.first * kLine;

@@ -54,10 +54,6 @@ class NonTemporalStores {
       std::memcpy(to, from, static_cast<size_t>(bytes));
   }
 
-  // Copies lines of kLine bytes by non-temporal stores, to an address where a line begins.
-  using LineCopy = void(char* to, const char* from, int64_t lines);
-  static LineCopy* line_copy();
-
   // To be called when a thread has written its part. Its later writes become visible after these.
   void finish() const {
     if (on_) fence();

@@ -20,6 +20,7 @@
 
 #include <utility>
 
+#include "aten/backend/cpu/interleaved_pages.h"
 #include "aten/engine/cpu/pointwise_blocks.h"
 #include "aten/scalar/math-inl.h"
 
@@ -44,50 +45,86 @@ HWY_INLINE Vec<T> as_value(Mask<T> m) {
   return where(m, set(T(1)), set(T(0)));
 }
 
-// The value that a block stores: a mask where the operator's result is a truth value.
-template <bool kBoolResult, class V>
-HWY_INLINE auto block_result(V v) {
-  if constexpr (kBoolResult)
-    return cast_bool(v);
-  else
-    return as_value(v);
+// Writes a piece past the caches; both are where a line begins.
+HWY_INLINE void stream_piece(const unsigned char* piece, void* to) {
+  const Tag<uint8_t> d;
+  uint8_t* const bytes = static_cast<uint8_t*>(to);
+  for (size_t i = 0; i < cpu::InterleavedPages::kPieceBytes; i += hn::Lanes(d))
+    hn::Stream(hn::Load(d, piece + i), d, bytes + i);
 }
-template <class T>
-HWY_INLINE void store_all(Vec<T> v, T* p) {
-  store(v, p);
-}
-template <class T>
-HWY_INLINE void store_all(Mask<T> m, bool* p) {
-  store_first(m, p, Vec<T>::kLanes);
+HWY_INLINE void prefetch_piece(const void* from) {
+  for (int i = 0; i < cpu::InterleavedPages::kPieceBytes; i += 64)
+    __builtin_prefetch(static_cast<const char*>(from) + i);
 }
 
 template <class Fn, class T, bool kBoolResult, int kTensors, int kScalars>
-void pointwise_block(void* out, const void* const* in, const Scalar* scalars, int64_t n) {
+void pointwise_block(void* out, const void* const* in, const Scalar* scalars, int64_t n,
+                     [[maybe_unused]] Pass pass = Pass::InOrder) {
   using V = typename ValueOf<T>::type;
-  using Out = std::conditional_t<kBoolResult, bool, T>;
   [&]<size_t... I, size_t... S>(std::index_sequence<I...>, std::index_sequence<S...>) HWY_ATTR {
     const std::array<V, kScalars> s = {from_scalar<V>(scalars[S])...};
     if constexpr (is_vec<V>) {
       const std::array<const T*, kTensors> p = {static_cast<const T*>(in[I])...};
-      Out* const o = static_cast<Out*>(out);
-      int64_t i = 0;
-      for (; i + V::kLanes <= n; i += V::kLanes)
-        store_all(block_result<kBoolResult>(Fn::eval(load(p[I] + i)..., s[S]...)), o + i);
-      if (i < n) {
-        store_first(block_result<kBoolResult>(Fn::eval(load_first(p[I] + i, n - i)..., s[S]...)),
-                    o + i, n - i);
+      constexpr int64_t kLanes = V::kLanes;
+      [[maybe_unused]] constexpr int64_t kPiece =
+          cpu::InterleavedPages::kPieceBytes / int64_t{sizeof(T)};
+      const int64_t whole = n - n % kLanes;
+      cpu::InterleavedPages turns(whole, pass == Pass::InOrder ? 0 : kPiece);
+      if constexpr (kBoolResult) {
+        bool* const o = static_cast<bool*>(out);
+        do {
+          for (int64_t i = turns.first; i < turns.end; i += kLanes)
+            store_first(cast_bool(Fn::eval(load(p[I] + i)..., s[S]...)), o + i, kLanes);
+        } while (turns.next());
+        if (whole < n) {
+          store_first(cast_bool(Fn::eval(load_first(p[I] + whole, n - whole)..., s[S]...)),
+                      o + whole, n - whole);
+        }
+      } else {
+        T* const o = static_cast<T*>(out);
+        do {
+          for (int64_t i = turns.first; i < turns.end; i += kLanes) {
+            const Vec<T> result = as_value(Fn::eval(load(p[I] + i)..., s[S]...));
+            if (pass == Pass::PastCaches) {
+              hn::Stream(result.raw, Tag<T>(), o + i);
+              (__builtin_prefetch(p[I] + i + kPiece), ...);  // for the page's next turn
+            } else {
+              store(result, o + i);
+            }
+          }
+        } while (turns.next());
+        if (whole < n) {
+          store_first(as_value(Fn::eval(load_first(p[I] + whole, n - whole)..., s[S]...)),
+                      o + whole, n - whole);
+        }
       }
     } else {
       // Elements of `out` and `in` are the same ones or apart, so no iteration depends on another.
       const std::array<const V*, kTensors> p = {static_cast<const V*>(in[I])...};
-      using Result = std::conditional_t<kBoolResult, bool, V>;
-      Result* const o = static_cast<Result*>(out);
+      constexpr int64_t kPiece = cpu::InterleavedPages::kPieceBytes / int64_t{sizeof(V)};
+      cpu::InterleavedPages turns(n, pass == Pass::InOrder ? 0 : kPiece);
+      if constexpr (kBoolResult) {
+        bool* const o = static_cast<bool*>(out);
+        do {
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) {
-        if constexpr (kBoolResult)
-          o[i] = cast_bool(Fn::eval(p[I][i]..., s[S]...)).v;
-        else
-          o[i] = as_element<V>(Fn::eval(p[I][i]..., s[S]...));
+          for (int64_t i = turns.first; i < turns.end; ++i)
+            o[i] = cast_bool(Fn::eval(p[I][i]..., s[S]...)).v;
+        } while (turns.next());
+      } else {
+        alignas(64) unsigned char piece[cpu::InterleavedPages::kPieceBytes];
+        do {
+          V* const o = static_cast<V*>(out) + turns.first;
+          const int64_t count = turns.end - turns.first;
+          const bool streamed = pass == Pass::PastCaches && count == kPiece;
+          V* const to = streamed ? reinterpret_cast<V*>(piece) : o;
+#pragma GCC ivdep
+          for (int64_t i = 0; i < count; ++i)
+            to[i] = as_element<V>(Fn::eval(p[I][turns.first + i]..., s[S]...));
+          if (streamed) {
+            stream_piece(piece, o);
+            (prefetch_piece(p[I] + turns.end), ...);  // for the page's next turn
+          }
+        } while (turns.next());
       }
     }
   }

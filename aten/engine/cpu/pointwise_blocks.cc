@@ -6,7 +6,6 @@
 #include "aten/engine/cpu/pointwise_blocks.h"
 
 #include "aten/backend/cpu/convert.h"
-#include "aten/backend/cpu/interleaved_pages.h"
 #include "aten/backend/cpu/non_temporal_stores.h"
 #include "core/base/parallel.h"
 
@@ -90,7 +89,7 @@ class StridedRun {
       }
       char* const target = call_.out.data + offset_of(IntList(call_.out.strides, dims()), index);
       char* const result = out_.unit_rows ? target : buffers[kMaxPointwiseInputs];
-      block_(result, in, call_.scalars, n);
+      block_(result, in, call_.scalars, n, Pass::InOrder);
       if (!out_.unit_rows) out_.convert(result, item_size(result_), target, out_.inner, n);
       at += n;
       index[call_.dims - 1] += n;
@@ -113,7 +112,7 @@ class StridedRun {
       }
       char* const result =
           out_.dense ? call_.out.data + at * item_size(result_) : buffers[kMaxPointwiseInputs];
-      block_(result, in, call_.scalars, n);
+      block_(result, in, call_.scalars, n, Pass::InOrder);
       if (!out_.dense) scatter(index, n, result);
       at += n;
       if (at < end) unravel(shape(), at, index);
@@ -162,73 +161,33 @@ bool writes_over_input(const PointwiseCall& call) {
 }
 
 // Where every operand is a run of the compute type (the result perhaps of bools).
-class DirectRun {
- public:
-  DirectRun(const PointwiseCall& call, PointwiseBlock* block, int64_t out_item)
-      : call_(call), block_(block), item_(item_size(call.compute)), out_item_(out_item) {}
-
-  void run() {
-    const NonTemporalStores writes(call_.numel * item_);
-    if (!writes.on()) {
-      parallel_for(call_.numel, kGrain, [&](int64_t begin, int64_t end) { compute(begin, end); });
-      return;
-    }
-    // From the start of a line on, if elements begin where lines do: a store to two lines takes
-    // two.
-    const int64_t until_line = NonTemporalStores::until_line(call_.out.data);
-    const bool by_lines = out_item_ == item_ && until_line % item_ == 0;
-    const int64_t head = by_lines ? until_line / item_ : 0;
-    // Memory that is written over has been read into the caches.
-    const auto stream =
-        by_lines && !writes_over_input(call_) ? NonTemporalStores::line_copy() : nullptr;
-    parallel_for(call_.numel, kGrain, [&](int64_t begin, int64_t end) {
-      const int64_t start = std::min(begin + head, end);  // a chunk is of whole lines
-      if (begin < start) compute(begin, start);
-      compute_by_pages(start, end, stream);
-      writes.finish();
-    });
-  }
-
- private:
-  using InterleavedPages = cpu::InterleavedPages;
-  using NonTemporalStores = cpu::NonTemporalStores;
-
-  void compute(int64_t begin, int64_t end) const { compute(begin, end, to(begin)); }
-  void compute(int64_t begin, int64_t end, char* out) const {
+void run_direct(const PointwiseCall& call, PointwiseBlock* block, int64_t out_item) {
+  using cpu::NonTemporalStores;
+  const int64_t item = item_size(call.compute);
+  const auto compute = [&](int64_t begin, int64_t end, Pass pass) {
     const void* in[kMaxPointwiseInputs];
-    for (int k = 0; k < call_.inputs; ++k) in[k] = from(k, begin);
-    block_(out, in, call_.scalars, end - begin);
+    for (int k = 0; k < call.inputs; ++k) in[k] = call.in[k].data + begin * item;
+    block(call.out.data + begin * out_item, in, call.scalars, end - begin, pass);
+  };
+  const NonTemporalStores writes(call.numel * item);
+  if (!writes.on()) {
+    parallel_for(call.numel, kGrain,
+                 [&](int64_t begin, int64_t end) { compute(begin, end, Pass::InOrder); });
+    return;
   }
-
-  // Stores whole pieces by `stream`, where `begin` is at the start of a line. If `stream` is null,
-  // all stores are ordinary ones.
-  void compute_by_pages(int64_t begin, int64_t end, NonTemporalStores::LineCopy* stream) const {
-    const int64_t whole = InterleavedPages::kPieceBytes / item_;
-    InterleavedPages turns(end - begin, whole);
-    alignas(64) char piece[InterleavedPages::kPieceBytes];
-    do {
-      const int64_t first = begin + turns.first, last = begin + turns.end;
-      if (stream == nullptr || last - first != whole) {
-        compute(first, last);
-        continue;
-      }
-      compute(first, last, piece);
-      stream(to(first), piece, InterleavedPages::kPieceBytes / NonTemporalStores::kLine);
-      for (int k = 0; k < call_.inputs; ++k) prefetch(from(k, last));  // for the page's next turn
-    } while (turns.next());
-  }
-  static void prefetch(const char* piece) {
-    for (int64_t i = 0; i < InterleavedPages::kPieceBytes; i += NonTemporalStores::kLine)
-      __builtin_prefetch(piece + i);
-  }
-
-  char* from(int k, int64_t i) const { return call_.in[k].data + i * item_; }
-  char* to(int64_t i) const { return call_.out.data + i * out_item_; }
-
-  const PointwiseCall& call_;
-  PointwiseBlock* block_;
-  int64_t item_, out_item_;
-};
+  // From the start of a line on, if elements begin where lines do: a store to two lines takes two.
+  const int64_t until_line = NonTemporalStores::until_line(call.out.data);
+  const bool by_lines = out_item == item && until_line % item == 0;
+  const int64_t head = by_lines ? until_line / item : 0;
+  // What is written over has been read into the caches.
+  const Pass pass = by_lines && !writes_over_input(call) ? Pass::PastCaches : Pass::ByPages;
+  parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
+    const int64_t start = std::min(begin + head, end);  // a chunk is of whole lines
+    compute(begin, start, Pass::InOrder);
+    compute(start, end, pass);
+    writes.finish();
+  });
+}
 
 }  // namespace
 
@@ -236,7 +195,7 @@ void run_blocks(const PointwiseCall& call, const PointwiseBlocks& blocks) {
   PointwiseBlock* const block = blocks.by_dtype[static_cast<size_t>(call.compute)];
   check_internal(block != nullptr, "a pointwise kernel was called for a dtype it has no loop for");
   if (call.direct) [[likely]] {
-    DirectRun(call, block, blocks.bool_result ? 1 : item_size(call.compute)).run();
+    run_direct(call, block, blocks.bool_result ? 1 : item_size(call.compute));
     return;
   }
   StridedRun run(call, block, blocks.bool_result ? ScalarType::Bool : call.compute);

@@ -14,9 +14,15 @@
 
 namespace treadle::simd {
 
+// How a block goes through its elements: in order, or by cpu::InterleavedPages where there are
+// many; and then past the caches (see cpu::NonTemporalStores), where `out` is at the start of a
+// line.
+enum class Pass : uint8_t { InOrder, ByPages, PastCaches };
+
 // `out` has `n` elements of the compute type, or of bool where the operator's result is a truth
 // value.
-using PointwiseBlock = void(void* out, const void* const* in, const Scalar* scalars, int64_t n);
+using PointwiseBlock = void(void* out, const void* const* in, const Scalar* scalars, int64_t n,
+                            Pass pass);
 
 // The blocks of one target, by compute dtype; null where the operator has none.
 struct PointwiseBlocks {
