@@ -146,6 +146,27 @@ HWY_INLINE Vec<T> nan_to_num(Vec<T> x, Vec<T> nan, Vec<T> positive, Vec<T> negat
 
 // ---- exponentials and logarithms ----------------------------------------------------------------
 
+// The value, or the bound where it is greater (smaller). A NaN is kept: of a NaN and a number, Min
+// and Max give the second on x86, but the number on Arm.
+template <class T>
+HWY_INLINE hn::Vec<Tag<T>> at_most(hn::Vec<Tag<T>> x, T bound) {
+  const auto most = hn::Set(Tag<T>(), bound);
+#if HWY_ARCH_X86
+  return hn::Min(most, x);
+#else
+  return hn::IfThenElse(hn::Gt(x, most), most, x);
+#endif
+}
+template <class T>
+HWY_INLINE hn::Vec<Tag<T>> at_least(hn::Vec<Tag<T>> x, T bound) {
+  const auto least = hn::Set(Tag<T>(), bound);
+#if HWY_ARCH_X86
+  return hn::Max(least, x);
+#else
+  return hn::IfThenElse(hn::Lt(x, least), least, x);
+#endif
+}
+
 // An integer as a float, and in the lowest bits of a word with `offset` added.
 struct Rounded {
   hn::Vec<Tag<float>> n;
@@ -179,8 +200,8 @@ HWY_INLINE hn::Vec<Tag<float>> power_of_two(hn::Vec<Tag<uint32_t>> e) {
 // can be.
 HWY_INLINE Vec<float> exp_float(Vec<float> x) {
   const Tag<float> d;
-  // Infinite and zero where these are. In this order a NaN is kept on x86.
-  const auto y = hn::Max(hn::Set(d, -104.0f), hn::Min(hn::Set(d, 89.0f), x.raw));
+  // Infinite and zero where these are.
+  const auto y = at_least(at_most(x.raw, 89.0f), -104.0f);
   const Rounded power = round_product(y, std::numbers::log2e_v<float>, 2 * 127);
   // log 2 in two parts, the first of so few bits that its product with n is exact.
   auto r = hn::NegMulAdd(power.n, hn::Set(d, 0.693359375f), y);
@@ -366,8 +387,7 @@ HWY_INLINE Vec<T> cosh(Vec<T> x) {
 // matters the less the greater n is.
 HWY_INLINE Vec<float> tanh_float(Vec<float> x) {
   const Tag<float> d;
-  // In this order a NaN is kept on x86.
-  const auto y = hn::Min(hn::Set(d, 10.0f), hn::Abs(x.raw));
+  const auto y = at_most(hn::Abs(x.raw), 10.0f);
   const Rounded rounded = round_product(y, 2 * std::numbers::log2e_v<float>, 127);
   const auto s = hn::NegMulAdd(rounded.n, hn::Set(d, std::numbers::ln2_v<float> / 2), y);
   const auto power = power_of_two(rounded.bits);
@@ -532,7 +552,7 @@ HWY_INLINE Vec<double> power_of_float(Vec<double> x, Vec<double> y) {
   const Vec<double> m = {hn::BitCast(d, hn::Sub(given, whole))}, one = set(1.0);
   const Vec<double> s = (m - one) / (m + one);
   Vec<double> t = y * (e + s * polynomial(kLog2, s * s));
-  t = {hn::Max(hn::Set(d, -200.0), hn::Min(hn::Set(d, 200.0), t.raw))};
+  t = {at_least(at_most(t.raw, 200.0), -200.0)};
   const Vec<double> round = set(0x1.8p52 + 1023), rounded = t + round, n = rounded - round;
   const auto scale = hn::BitCast(d, hn::ShiftLeft<52>(hn::BitCast(bits, rounded.raw)));
   return polynomial(kExp2, t - n) * Vec<double>{scale};

@@ -88,7 +88,8 @@ def entries_with_names(names: list[str], number: int) -> tuple[str, str]:
     forms = "  forms: functional, inplace, out\n"
     ruled, open_ = "  shape: same_as(self)\n", "  shape: data_dependent\n"
     every = f"  check: ['any({', '.join(names)})']\n"
-    positive = f"  check: ['{' > 0 && '.join(names)} > 0']\n"
+    all_positive = " > 0 && ".join(names) + " > 0"
+    positive = f"  check: ['message({all_positive}, \"all of them positive\")']\n"
     product = " * ".join(names)
     each = "  self: grad\n  formulas:\n" + "".join(f"    {n}: grad * {n}\n" for n in names)
     of_self = f"  self: -(-grad) * ({product})\n"

@@ -329,6 +329,8 @@ class EntryReader {
     const SourceText text = file_.text(field);
     if (check_known({text.text(), text, 0}, "promotion", known_promotions()))
       op().promote = text.text();
+    else
+      entry_.promote_is_sound = false;
   }
 
   void read_autocast(const Field& field) {

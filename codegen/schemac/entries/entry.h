@@ -44,6 +44,7 @@ struct Entry {
   std::vector<RequestedForeach> foreach;
   std::map<std::string, Word> dispatch_words;
   bool dispatch_is_sound = true;            // nothing was reported about it
+  bool promote_is_sound = true;             // likewise
   std::map<std::string, Word> dtype_words;  // keyed by device
   std::optional<Word> dtype_of_word;
   std::optional<Word> out_from_word;

@@ -387,7 +387,8 @@ void apply_rules(Entry& entry, const ScalarFunctions& functions, Diagnostics& di
   complete_out_from(entry, diagnostics);
   check_moves(entry, diagnostics);
   complete_argument_dtypes(entry, diagnostics);
-  complete_elements(op, functions, diagnostics);
+  // The dtypes that an expression computes in depend on it.
+  if (entry.promote_is_sound) complete_elements(op, functions, diagnostics);
 }
 
 }  // namespace treadle::schemac

@@ -18,8 +18,8 @@ from treadle import _C
 
 PACKAGE = Path(treadle.__file__).parent
 PAGE = ROOT / "docs" / "arguments-without-effect.md"
-# The parts of load and save, which nobody else calls.
-LEFT_OUT = re.compile(r"serialization/_[a-z]")
+# The parts of load and save and of the generator, which nobody else calls.
+LEFT_OUT = re.compile(r"serialization/_[a-z]|codegen/")
 # Public modules that show the functions of a private one.
 SHOWN_BY = {
     "_as_written/compiler": "compiler",

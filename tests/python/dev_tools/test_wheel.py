@@ -156,7 +156,7 @@ def test_the_wheel_carries_the_part_of_openblas_that_is_called(
     with importing("bazel") as load:
         symbols = load("openblas_subset").symbols
     with zipfile.ZipFile(wheel) as archive:
-        (place,) = (name for name in archive.namelist() if "libopenblas" in name)
+        (place,) = (n for n in archive.namelist() if n.startswith("treadle.libs/libopenblas"))
         openblas = Path(archive.extract(place, tmp_path))
         program = Path(archive.extract("treadle/lib/libtreadle.so", tmp_path))
     exported = symbols(openblas, "-D", "--defined-only")

@@ -14,10 +14,15 @@ __device__ cuda::FaultPlace fault_place;
 
 enum class ErrorKind { Runtime };
 
+struct OpName {
+  const char* name;
+  explicit constexpr OpName(const char* who) : name(who) {}
+};
+
 // The shared headers fail for only one reason: the division of an integer by zero.
 template <ErrorKind, class... Parts>
-[[noreturn]] inline void fail(const char* who, const Parts&...) {
-  cuda::record_fault(fault_place, cuda::kZeroDivisor, who);
+[[noreturn]] inline void fail(OpName who, const Parts&...) {
+  cuda::record_fault(fault_place, cuda::kZeroDivisor, who.name);
   cuda::end_thread();
 }
 
