@@ -137,7 +137,7 @@ def ratio(outside: Callable[[], object], inside: Callable[[], object], calls: in
 
 
 def operator_ratios(folder: Path) -> dict[str, float]:
-    """Of the operator library's `plus` to `add`, without and with a gradient to record."""
+    """The ratios of the library's `plus` to `add`, without and with a gradient to record."""
     entry, derivative = folder / "ops.yaml", folder / "derivatives.yaml"
     entry.write_text(ENTRY)
     derivative.write_text(DERIVATIVE)
@@ -170,7 +170,7 @@ def main() -> int:
     treadle.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # What is compiled comes first, in a process without a backend.
+        # Compilation comes first, while the process has no backend.
         operators = operator_ratios(folder)
         source = "".join(LOOP.format(name=name, call=call) for name, call in LOOPS.items())
         loops = load_inline(

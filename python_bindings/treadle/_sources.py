@@ -60,7 +60,7 @@ class SourceRangeFactory:
 
 
 class ErrorReport:
-    """What an error says of its place."""
+    """The lines of an error that show its place."""
 
     def __init__(self, place: SourceRange) -> None:
         self._place = place

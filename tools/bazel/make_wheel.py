@@ -92,7 +92,7 @@ def with_smaller_libraries(
         program.write_bytes(data)
         if openblas_subset.link(program, folder) is None:
             return files, []
-        command = ["patchelf", "--set-rpath", f"{folder}:$ORIGIN", program]
+        command = ["patchelf", "--set-rpath", str(folder), program]
         subprocess.run(command, env=with_patchelf(), check=True)
         changed = [*files[:i], (place, program.read_bytes()), *files[i + 1 :]]
         return changed, ["libopenblas0-openmp", "libgfortran5"]

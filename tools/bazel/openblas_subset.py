@@ -43,12 +43,13 @@ def resolved_libraries(program: Path) -> dict[str, Path]:
     return {words[0]: Path(words[2]).resolve() for words in found}
 
 
-def runtime_of_fortran(libraries: dict[str, Path]) -> Path:
+def runtime_of_fortran(libraries: dict[str, Path]) -> list[Path]:
     """The run-time library of Fortran to link with: the static one where the compiler has it, of
-    which LAPACK needs one function, else the shared one."""
+    which LAPACK needs one function, else the shared one; none where OpenBLAS has no Fortran."""
+    shared = [libraries[name] for name in libraries if name.startswith("libgfortran.so")]
     command = ["c++", "-print-file-name=libgfortran.a"]
     static = Path(subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.strip())
-    return static if static.is_absolute() else libraries["libgfortran.so.5"]
+    return [static] if shared and static.is_absolute() else shared
 
 
 def shared_tables(defined: set[str]) -> list[str]:
@@ -81,7 +82,7 @@ def link(program: Path, folder: Path) -> Path | None:
     command += ["-Wl,--gc-sections", "-Wl,--build-id=none", f"-Wl,--version-script={exports}"]
     command += [f"-Wl,--undefined={name}" for name in called]
     command += shared_tables(symbols(archive, "--defined-only"))
-    command += [archive, runtime_of_fortran(libraries), "-lgomp", "-lpthread", "-lm"]
+    command += [archive, *runtime_of_fortran(libraries), "-lgomp", "-lpthread", "-lm"]
     subprocess.run(command, check=True)
     exports.unlink()
     return subset

@@ -1,5 +1,5 @@
-"""What programs say to the compiler behind treadle.compile. There is none: programs run as written,
-and these return what they are given.
+"""The functions that instruct the compiler behind treadle.compile. There is none: programs run as
+written, and these functions return their arguments.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -59,7 +59,7 @@ def nonstrict_trace(traceable_fn: F) -> F:
 
 
 def cudagraph_mark_warmup_incomplete() -> None:
-    """What graphs of a device should wait for: there are none."""
+    """Asks graphs of a device to wait until it is warm. There are no such graphs: does nothing."""
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:
@@ -74,7 +74,7 @@ _guard_collectives = False
 
 
 def save_cache_artifacts() -> None:
-    """What was compiled, to be loaded elsewhere: nothing was, so that it is None."""
+    """The compiled code, to be loaded elsewhere. Nothing is compiled, so it is None."""
 
 
 def load_cache_artifacts(serialized_artifacts: bytes) -> None:

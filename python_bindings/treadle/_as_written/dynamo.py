@@ -1,5 +1,5 @@
-"""What programs tell a compiler about functions and tensors: nothing is compiled, so that functions
-come back as they are, and what is said of a tensor is dropped.
+"""The functions that tell a compiler about functions and tensors. Nothing is compiled: a function
+comes back as it is, and a fact about a tensor is dropped.
 
 treadle._dynamo and treadle.compiler have these names.
 """

@@ -1,4 +1,4 @@
-"""What the namespaces of devices that are known by name are made of: treadle.cuda, xpu, mps, and
+"""The parts of the namespaces of devices that are known by name: treadle.cuda, xpu, mps, and
 accelerator, which is the device that there is.
 
     is_available, device_count, *_ = facade.questions("xpu")

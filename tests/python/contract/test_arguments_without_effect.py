@@ -18,8 +18,8 @@ from treadle import _C
 
 PACKAGE = Path(treadle.__file__).parent
 PAGE = ROOT / "docs" / "arguments-without-effect.md"
-# The parts of load and save and of the generator, which nobody else calls.
-LEFT_OUT = re.compile(r"serialization/_[a-z]|codegen/")
+# The parts of load and save, which nobody else calls.
+LEFT_OUT = re.compile(r"serialization/_[a-z]")
 # Public modules that show the functions of a private one.
 SHOWN_BY = {
     "_as_written/compiler": "compiler",
@@ -79,6 +79,11 @@ def refuses(function: Function) -> bool:
     return len(body) == 1 and isinstance(body[0], ast.Raise)
 
 
+def is_abstract(function: Function) -> bool:
+    """Whether only subclasses are called: nothing is ignored then."""
+    return any("abstractmethod" in ast.dump(mark) for mark in function.decorator_list)
+
+
 def unread(function: Function) -> List[str]:
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -104,20 +109,27 @@ def is_public(qualified: str) -> bool:
 
 def found() -> Dict[str, List[str]]:
     trees = sources()
-    # Methods that a class leaves to its subclasses say which parameters those have.
-    abstract: Set[str] = set()
-    for _, tree in trees:
+    # Methods that a class leaves to its subclasses say which parameters those have. A subclass of a
+    # class with abstract methods is in the same package; others may be anywhere.
+    left: Set[str] = set()
+    declared: Set[Tuple[str, str]] = set()
+    for module, tree in trees:
         for name, function in functions(tree, ""):
-            if "." in name and (refuses(function) or not statements(function)):
-                abstract.add(name.split(".")[-1])
+            last = name.split(".")[-1]
+            if is_abstract(function):
+                declared.add((module.split(".")[0], last))
+            elif "." in name and (refuses(function) or not statements(function)):
+                left.add(last)
     result: Dict[str, List[str]] = {}
     for module, tree in trees:
         for name, function in functions(tree, ""):
             last = name.split(".")[-1]
-            inherits = "." in name and last in abstract and last not in CALLED_BY_USERS
+            known = last in left or (module.split(".")[0], last) in declared
+            inherits = "." in name and known and last not in CALLED_BY_USERS
             if (
                 is_public(name)
                 and not refuses(function)
+                and not is_abstract(function)
                 and not (inherits and statements(function))
             ):
                 names = unread(function)
