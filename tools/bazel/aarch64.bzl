@@ -9,6 +9,9 @@ TREADLE_AARCH64 names. Other builds look for neither.
 _PREFIX = "/usr/bin/aarch64-linux-gnu-"
 _TOOLS = ["ar", "cpp", "gcc", "gcov", "ld", "nm", "objcopy", "objdump", "strip"]
 
+# Bazel asks for paths of these, too, and calls none of them here.
+_UNUSED = ["dwp", "llvm-cov", "llvm-profdata"]
+
 def _toolchain_impl(ctx):
     root = ctx.os.environ.get("TREADLE_AARCH64", "")
     if not ctx.path(_PREFIX + "gcc").exists:
@@ -74,7 +77,7 @@ cc_toolchain_config(
 )
 """ % (
         repr(own + [root + "/usr/include"]),
-        repr(dict({tool: _PREFIX + tool for tool in _TOOLS}, dwp = "/bin/false")),
+        repr(dict([(tool, _PREFIX + tool) for tool in _TOOLS] + [(tool, "/bin/false") for tool in _UNUSED])),
         repr([
             "-U_FORTIFY_SOURCE",
             "-fstack-protector",

@@ -10,32 +10,20 @@
 #include <vector>
 
 #include "codegen/schemac/entries/tables.h"
+#include "codegen/schemac/expressions/expr_type.h"
 #include "core/schema/dtypes.h"
 
 namespace treadle::schemac {
 namespace {
 
 using schema::Argument;
-using schema::BaseType;
 using schema::DtypeKind;
 using schema::ExprKind;
 using schema::ExprNode;
 
 bool has_element_value(const schema::Type& type) {
   if (type.list || (type.optional && !type.is_tensor())) return false;
-  switch (type.base) {
-    case BaseType::Tensor:
-    case BaseType::Scalar:
-    case BaseType::Int:
-    case BaseType::SymInt:
-    case BaseType::Float:
-    case BaseType::SymFloat:
-    case BaseType::Bool:
-    case BaseType::SymBool:
-      return true;
-    default:
-      return false;
-  }
+  return type.is_tensor() || is_number(type.base);
 }
 
 std::string count_of(std::size_t least, std::size_t most) {

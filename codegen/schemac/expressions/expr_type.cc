@@ -12,21 +12,6 @@ namespace {
 using schema::BaseType;
 using schema::Type;
 
-bool is_number(BaseType base) {
-  switch (base) {
-    case BaseType::Scalar:
-    case BaseType::Int:
-    case BaseType::SymInt:
-    case BaseType::Float:
-    case BaseType::SymFloat:
-    case BaseType::Bool:
-    case BaseType::SymBool:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // The types of integers that may be symbolic elsewhere are plain here.
 BaseType plain(BaseType base) {
   if (base == BaseType::SymInt) return BaseType::Int;
@@ -61,6 +46,21 @@ Fit fits_base(BaseType value, BaseType parameter) {
 }
 
 }  // namespace
+
+bool is_number(BaseType base) {
+  switch (base) {
+    case BaseType::Scalar:
+    case BaseType::Int:
+    case BaseType::SymInt:
+    case BaseType::Float:
+    case BaseType::SymFloat:
+    case BaseType::Bool:
+    case BaseType::SymBool:
+      return true;
+    default:
+      return false;
+  }
+}
 
 ExprType ExprType::value(Type type) {
   type.alias.reset();  // whose memory it is does not matter here

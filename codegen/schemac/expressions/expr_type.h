@@ -14,6 +14,8 @@
 
 namespace treadle::schemac {
 
+bool is_number(schema::BaseType base);  // int, float, bool or Scalar
+
 struct ExprType {
   enum class Kind {
     Unknown,    // nothing is known of it, or an error was reported
