@@ -51,7 +51,7 @@ def _meaning(function: ScalarFunction, model: Model) -> str:
         parts.append("a truth value")
     if function.throws:
         of = dtypes_in_words(function.throws, model)
-        parts.append(f"RuntimeError where the divisor is 0, in {of}")
+        parts.append(f"RuntimeError if the divisor is 0, for {of}")
     return "; ".join(part for part in parts if part).replace("|", "\\|")
 
 
