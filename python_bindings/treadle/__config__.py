@@ -1,4 +1,4 @@
-"""What the library is made of, as text: `print(treadle.__config__.show())`."""
+"""The parts of the library, as text: `print(treadle.__config__.show())`."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -119,7 +119,7 @@ newaxis = None
 legacy_contiguous_format = contiguous_format  # noqa: F405
 hsmm, dsmm, saddmm = mm, mm, addmm  # noqa: F405
 
-# What is standard among the names here, and all of the standard in array_api.
+# The version of the array API standard, whose names are partly here and all in array_api.
 __array_api_version__ = "2025.12"
 
 # Names imported at their first use, beside the modules of the package.

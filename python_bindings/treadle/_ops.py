@@ -59,12 +59,12 @@ class OpOverload(_C._OperatorCall):
 
     @property
     def op(self) -> "OpOverload":
-        """What is called: this."""
+        """The operator that is called: this."""
         return self
 
     @property
     def tags(self) -> List[Any]:
-        """What is known of it: members of treadle.Tag."""
+        """The tags of the operator: members of treadle.Tag."""
         from treadle._introspection.tags import tags_of_generated
 
         return tags_of.get(self._name) or tags_of_generated(self._name)
@@ -131,7 +131,7 @@ class OpOverloadPacket(_C._OperatorPacketCall):
 
     @property
     def op(self) -> "OpOverloadPacket":
-        """What is called: this."""
+        """The operator that is called: this."""
         return self
 
     @property

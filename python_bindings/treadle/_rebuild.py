@@ -88,7 +88,7 @@ def _rebuild_tensor_v3(
 
 
 def lazy_bits(tensor: Tensor) -> dict[str, bool]:
-    """What `with_bits` takes: whether the tensor is conjugated, and negated, when it is read."""
+    """The `metadata` of `with_bits`: whether the tensor is conjugated, and negated, when read."""
     bits = {"conj": tensor.is_conj(), "neg": tensor.is_neg()}
     return {bit: True for bit, is_set in bits.items() if is_set}
 
@@ -215,7 +215,7 @@ def reduce_bytes(tensor: Tensor) -> tuple[memoryview, tuple]:
 
 
 def reduce_tensor(tensor: Tensor) -> tuple:
-    """What `pickle` needs of a tensor: `(function, arguments)`, and its attributes if it has some.
+    """The pickled form of a tensor: `(function, arguments)`, and its attributes if it has some.
     A result that requires a gradient comes back as a leaf that does, and on its device, which must
     be there then.
     """
@@ -235,7 +235,7 @@ def reduce_tensor(tensor: Tensor) -> tuple:
 
 
 def with_attributes(tensor: Tensor, function: Callable, arguments: tuple) -> tuple:
-    """What `__reduce_ex__` returns, with the attributes and slots of the tensor as its state."""
+    """The result of `__reduce_ex__`, with the attributes and slots of the tensor as its state."""
     attributes, slots = _attributes(tensor), _slots(tensor)
     if slots:
         return function, arguments, (attributes, slots)
@@ -261,7 +261,7 @@ def _require_leaf(tensor: Tensor) -> None:
 
 def deepcopy_tensor(tensor: Tensor, memo: dict) -> Tensor:
     """`copy.deepcopy` of a tensor: of the same class, strides, requires_grad and attributes, over a
-    copy of its memory. What shared memory shares it again.
+    copy of its memory. Tensors that shared memory share it again.
 
     A parameter's gradient is not copied: it belongs to the training that goes on.
     """
@@ -311,7 +311,7 @@ def deepcopy_storage(storage: _C.UntypedStorage, memo: dict) -> _C.UntypedStorag
 
 
 def reduce_storage(storage: _C.UntypedStorage) -> tuple:
-    """What `pickle` needs of a storage: its bytes."""
+    """The pickled form of a storage: its bytes."""
     return _rebuild_storage, (reduce_tensor(storage._as_tensor(_C.uint8)),)
 
 

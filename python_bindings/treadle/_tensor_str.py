@@ -20,7 +20,7 @@ from treadle.autograd.grad_mode import no_grad
 
 
 class _Options:
-    """What `set_printoptions` sets."""
+    """The settings of `set_printoptions`."""
 
     def __init__(self) -> None:
         self.precision = 4

@@ -58,7 +58,7 @@ __all__ = [
 
 Operator = Union[str, OpOverload, CustomOpDef]
 
-# What is registered without a Library stays for as long as the program.
+# Registrations without a Library stay for as long as the program.
 _kept: List[Library] = []
 
 

@@ -23,7 +23,7 @@ data_value_t = Union[str, float, int, bool]
 
 
 class Aggregation(enum.Enum):
-    """What becomes of a window's numbers: the last, their mean, count, sum, greatest, least."""
+    """The aggregate of a window's numbers: the last, their mean, count, sum, greatest, least."""
 
     VALUE = 0
     MEAN = 2
@@ -47,7 +47,7 @@ class Event:
 
 
 class EventHandlerHandle:
-    """What register_event_handler() gives, to take it back."""
+    """The handle of register_event_handler(), to take it back."""
 
     def __init__(self, handler: Callable[[Event], None]) -> None:
         self._handler = handler
@@ -135,7 +135,7 @@ class Stat:
             log_event(event)
 
     def get(self) -> Dict[Aggregation, float]:
-        """What the aggregations make of the numbers of this window."""
+        """The aggregates of the numbers of this window."""
         with self._lock:
             event = self._closed()
             found = self._aggregated()

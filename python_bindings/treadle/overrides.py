@@ -1,4 +1,4 @@
-"""What __torch_function__ is made of: classes and modes that take over calls of the library.
+"""The parts of __torch_function__: classes and modes that take over calls of the library.
 
     class Logged(treadle.Tensor):
         @classmethod
@@ -40,7 +40,7 @@ has_torch_function_variadic = _C._has_torch_function_variadic
 def handle_torch_function(
     public_api: Callable, relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """What the overrides of `relevant_args` and of modes make of public_api(*args, **kwargs).
+    """The result of public_api(*args, **kwargs) by the overrides of `relevant_args` and of modes.
 
     TypeError when each of them returns NotImplemented.
     """
@@ -133,7 +133,7 @@ def _len_torch_function_stack() -> int:
 
 _NAMESPACES = ("", "functional", "nn.functional", "linalg", "fft", "special")
 
-# Of Tensor, what belongs to the language and not to the library.
+# Members of Tensor that belong to the language and not to the library.
 _NOT_OVERRIDABLE = frozenset(
     """
     __class__ __delattr__ __delitem__ __dict__ __dir__ __getattribute__ __getstate__ __hash__

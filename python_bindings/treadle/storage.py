@@ -336,7 +336,7 @@ def _made_of(content: Any, dtype: _C.dtype, device: Any) -> UntypedStorage:
 
 
 class _LegacyStorageMeta(type):
-    """What FloatStorage and the like are: calling one makes a TypedStorage of its dtype."""
+    """The type of FloatStorage and the like: calling one makes a TypedStorage of its dtype."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         own = getattr(cls, "_own", None)

@@ -25,7 +25,7 @@ _Key = Tuple[Tuple[int, ...], int, int, str]
 
 @functools.lru_cache(maxsize=256)
 def _key(text: str) -> Optional[_Key]:
-    """What versions are compared by, in order; None for text that is no version."""
+    """The key that versions are compared by, in order; None for text that is no version."""
     form = _FORM.match(text.strip().lower())
     if form is None:
         return None

@@ -24,7 +24,7 @@ Device = Union[_device, str, int, None]
 FileLike = Union[str, "os.PathLike[str]", IO[bytes]]
 Storage = UntypedStorage
 
-# What a size would be that is a symbol to a compiler: no value is of these types.
+# The types of sizes that are symbols to a compiler: no value is of these types.
 py_sym_types: Tuple[type, ...] = ()
 
 _size = Union[Size, List[int], Tuple[int, ...]]

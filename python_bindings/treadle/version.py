@@ -1,4 +1,4 @@
-"""What a program asks of `torch.version`: the version it follows, and what it was built for.
+"""Answers to a program about `torch.version`: the version it follows, and what it was built for.
 
 `__version__` is PyTorch's, since programs compare it with PyTorch's; the part after '+' is
 Treadle's.

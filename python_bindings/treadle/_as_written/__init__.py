@@ -1,4 +1,4 @@
-"""What compilers are asked for, and what is done: programs run as they are written.
+"""Requests to compile, and their answer: programs run as they are written.
 
 treadle.compile(net), treadle.jit.script(net)      # each warns, the first of them only
 """
@@ -37,7 +37,7 @@ def mark_scripted(module: Any) -> None:
 
 
 def missing_of(module: Any, name: str) -> str:
-    """What to add to the error of an attribute that the module lacks."""
+    """The text that completes the error for an attribute that the module lacks."""
     if name not in _OF_SCRIPTED or module not in _scripted:
         return ""
     return (

@@ -3,7 +3,7 @@
     treadle.ops.load_library(".../torchaudio/lib/libtorchaudio.abi3.so")    # defines them from this
     treadle.ops.torchaudio.forced_align(log_probs, targets, lengths, target_lengths, 0)
 
-They compute on the CPU. What has no version for a device is done by torchaudio's own Python there.
+They compute on the CPU. Where one has no version for a device, torchaudio's own Python is used.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -34,6 +34,6 @@ def _load() -> str:
     try:
         load_backend(library)
     except RuntimeError as error:
-        # What could not start says what it expected and what it got; callers say the first.
+        # The error says what was expected, which callers say themselves, and what was found.
         return str(error).split("expected a CUDA device, got none: ")[-1]
     return ""

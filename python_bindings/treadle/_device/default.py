@@ -19,7 +19,7 @@ from treadle import _C
 
 
 class _Entered(threading.local):
-    """What was set before each `with` block that is open."""
+    """The default device before each `with` block that is open."""
 
     def __init__(self) -> None:
         self.before: list = []

@@ -1,4 +1,4 @@
-"""Which device of a kind is meant, where a program gives a number, a name, a device or nothing."""
+"""The index of a device, where a program gives a number, a name, a device or nothing."""
 
 # SPDX-License-Identifier: Apache-2.0
 

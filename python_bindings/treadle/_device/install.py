@@ -1,4 +1,4 @@
-"""What a new device brings to the package: its module `treadle.NAME`, and the methods and
+"""Additions of a new device to the package: its module `treadle.NAME`, and the methods and
 properties of tensors, layers and packed sequences that are named after it.
 
     treadle.mine.synchronize()
@@ -73,7 +73,7 @@ def _fill(place: Any, module: DeviceModule) -> None:
         if not _names.is_own(cls.__module__):
             break
         keys += [key for key in vars(cls) if not key.startswith("_")]
-    # What a submodule has is that of the module.
+    # A submodule has the attributes of the module.
     for part in (place, place.memory, place.random, place.streams):
         for key in keys:
             if part is place or key in part.__all__:

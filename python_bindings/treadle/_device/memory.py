@@ -144,7 +144,7 @@ class MemoryFunctions:
         _C._backend_set_memory_fraction(self._name, index_of(self._name, device), fraction)
 
     def get_per_process_memory_fraction(self, device: Any = None) -> float:
-        """What set_per_process_memory_fraction() set; 1.0 where nothing is limited."""
+        """The fraction that set_per_process_memory_fraction() set; 1.0 where nothing is limited."""
         return _C._backend_memory_fraction(self._name, index_of(self._name, device))
 
 

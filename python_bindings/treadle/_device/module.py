@@ -27,7 +27,7 @@ from treadle._tensor import legacy_types
 
 
 class DeviceProperties(NamedTuple):
-    """What is known of a device."""
+    """The known facts of a device."""
 
     name: str
     total_memory: int  # bytes; 0: unknown
@@ -92,7 +92,7 @@ class DeviceModule(_memory.MemoryFunctions, random.RandomFunctions, types.Module
         _C._backend_synchronize(self._name, index_of(self._name, device))
 
     def get_device_name(self, device: Any = None) -> str:
-        """What the backend calls a device."""
+        """The backend's name of a device."""
         return _C._backend_device_name(self._name, index_of(self._name, device))
 
     def get_device_properties(self, device: Any = None) -> DeviceProperties:

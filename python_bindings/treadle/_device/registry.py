@@ -1,4 +1,4 @@
-"""Which devices there are, and which module is a device's: treadle.cpu, treadle.cuda, treadle.NAME.
+"""The devices that there are, and the module of each: treadle.cpu, treadle.cuda, treadle.NAME.
 
 A device is there if a tensor can be made on it, which takes a backend for it.
 """

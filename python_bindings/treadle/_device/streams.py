@@ -144,7 +144,7 @@ class Stream:
 
 
 class _Entered(threading.local):
-    """What was set before each `with` block that is open."""
+    """The stream and the device before each `with` block that is open."""
 
     def __init__(self) -> None:
         self.before: List[Tuple[Stream, int]] = []

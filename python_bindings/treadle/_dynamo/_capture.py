@@ -173,7 +173,7 @@ def _paths_of(root: Optional[nn.Module]) -> Dict[int, str]:
 
 
 def _kind_of(value: Any) -> Any:
-    """What of an argument a graph depends on."""
+    """The properties of an argument that a graph depends on."""
     if isinstance(value, Tensor):
         return (
             type(value),

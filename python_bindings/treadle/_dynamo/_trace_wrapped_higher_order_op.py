@@ -1,4 +1,4 @@
-"""What makes indexing by mapped numbers possible where vmap traces; here it always is."""
+"""Indexing by mapped numbers where vmap traces, which is always possible here."""
 
 # SPDX-License-Identifier: Apache-2.0
 

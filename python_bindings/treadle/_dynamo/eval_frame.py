@@ -1,4 +1,4 @@
-"""What treadle.compile returns: the module or function in the wrapper that programs know.
+"""The result of treadle.compile: the module or function in the wrapper that programs know.
 
 The wrapper of a module holds it as `_orig_mod`, so that the keys of its state_dict() are those that
 checkpoints of compiled modules have.
@@ -27,12 +27,12 @@ class OptimizedModule(nn.Module):
         self.__dict__["_captured"] = _captured(mod, dynamo_ctx, mod)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module returns."""
+        """The result of the module."""
         return self.__dict__["_captured"](*args, **kwargs)
 
     @property
     def training(self) -> bool:
-        """Of the module."""
+        """The training mode of the module."""
         return self._orig_mod.training
 
     @training.setter

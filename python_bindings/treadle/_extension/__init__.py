@@ -27,7 +27,7 @@ from treadle._as_written.torchscript import (
 from treadle._C import Tensor
 from treadle._extension.keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 
-# Of TorchScript, which few programs ask for: the package has them too.
+# Names of TorchScript, which few programs ask for: the package has them too.
 _OF_SCRIPT = [
     "ErrorReport",
     *(name for name, m in _names.package()._LAZY.items() if m.startswith("treadle.jit._")),

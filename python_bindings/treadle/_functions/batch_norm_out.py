@@ -45,8 +45,9 @@ def native_batch_norm(
     *,
     out: Optional[_Results] = None,
 ) -> _Results:
-    """What `batch_norm` gives, and in training the mean and the inverse deviation of each channel,
-    else two empty tensors. `out`: three tensors that are written. TypeError for another number.
+    """The result of `batch_norm`, and in training the mean and the inverse deviation of each
+    channel, else two empty tensors. `out`: three tensors that are written. TypeError for another
+    number.
     """
     settings = (input, weight, bias, training, momentum, eps)
     if out is not None:

@@ -76,7 +76,7 @@ def native_norm(
 
 
 def native_dropout(input: Tensor, p: float, train: Optional[bool]) -> Tuple[Tensor, Tensor]:
-    """What dropout gives, and the mask of what stayed. Everything stays where `train` is False."""
+    """The result of dropout, and the mask of what stayed: everything where `train` is False."""
     if train is False:
         return input.clone(), _C.ones_like(input, dtype=_C.bool)
     mask = _C.rand_like(input) >= p

@@ -18,7 +18,7 @@ from treadle import _C
 def make_overridable(module: str, names: Iterable[str]) -> None:
     """Replace functions of a module, and of the modules it has them from, by overridable ones.
 
-    What is no Python function is left as it is.
+    Anything but a Python function is left as it is.
     """
     space = vars(sys.modules[module])
     for name in names:

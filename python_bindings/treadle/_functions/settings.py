@@ -27,7 +27,7 @@ _interop_threads = 0  # 0: never set
 
 
 def get_float32_matmul_precision() -> str:
-    """What set_float32_matmul_precision() was last given: highest, high or medium."""
+    """The last word given to set_float32_matmul_precision(): highest, high or medium."""
     return _matmul_precision
 
 
@@ -140,7 +140,7 @@ def set_num_interop_threads(num: int) -> None:
 
 
 def get_num_interop_threads() -> int:
-    """What set_num_interop_threads() was given; by default the number of processors."""
+    """The number given to set_num_interop_threads(); by default the number of processors."""
     return _interop_threads or os.cpu_count() or 1
 
 

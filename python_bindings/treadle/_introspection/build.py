@@ -1,4 +1,4 @@
-"""What a program asks of the build: torch.has_mkl and the like."""
+"""Questions of programs about the build: torch.has_mkl and the like."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 from treadle import _names
 
-# What operators are made with.
+# The libraries that operators are made with.
 has_lapack = True
 has_mkl = False
 has_openmp = True

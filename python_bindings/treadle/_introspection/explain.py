@@ -68,7 +68,7 @@ def explain(
 
 
 def describe(operator: Union[str, Callable], *args: Any, **kwargs: Any) -> str:
-    """What explain() prints."""
+    """The text that explain() prints."""
     name = _python_name(operator)
     if args or kwargs:
         if "::" in name:

@@ -16,7 +16,7 @@ from treadle import _C
 
 @dataclass(frozen=True)
 class AliasInfo:
-    """Which memory an argument or result shares: the sets before and after the call."""
+    """The memory that an argument or result shares: the sets before and after the call."""
 
     is_write: bool
     before_set: Set[str]
@@ -51,7 +51,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class FunctionSchema:
-    """What an operator takes and gives. `name` has the namespace: "aten::add"."""
+    """The arguments and results of an operator. `name` has the namespace: "aten::add"."""
 
     name: str
     overload_name: str

@@ -49,7 +49,7 @@ def _check_formula(name: str, backward: Callable, setup_context: Optional[Callab
 
 
 class Casts:
-    """What autocast does with the tensors of one operator, by device."""
+    """The dtypes that autocast gives the tensors of one operator, by device."""
 
     _all: Dict[str, "Casts"] = {}
 

@@ -14,7 +14,7 @@ _context: "contextvars.ContextVar[Optional[FakeImplCtx]]" = contextvars.ContextV
 
 
 class FakeImplCtx:
-    """What get_ctx() gives within a fake kernel."""
+    """The result of get_ctx() within a fake kernel."""
 
     def __init__(self, name: str) -> None:
         self._name = name

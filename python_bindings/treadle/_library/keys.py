@@ -62,7 +62,7 @@ def device_of_key(key: str) -> Optional[str]:
 
 
 def read_key(key: str) -> Place:
-    """What a key means; RuntimeError for an unknown one."""
+    """The meaning of a key; RuntimeError for an unknown one."""
     name = key.rpartition(".")[2]
     if name in _EVERYWHERE:
         return Place(_EVERYWHERE[name], None)

@@ -1,6 +1,6 @@
 """Library: a handle on the operators that a program defines, and on the kernels it gives to them.
 
-What was registered through a Library is taken back when the Library is no longer there.
+Registrations through a Library are taken back when the Library is no longer there.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -56,7 +56,7 @@ def _device_of(args: Sequence[Any]) -> str:
 
 
 def _choose(name: str, layer: str) -> Callable:
-    """What stands on a layer for functions that are for some devices only."""
+    """The function of a layer that has functions for some devices only."""
     from treadle._ops import overload_named
 
     functions = _by_device[name, layer]
@@ -187,7 +187,7 @@ class Library:
     ) -> None:
         """Register `fn` as what `op_name` does for a dispatch key or a device ("CPU", "Meta",
         "Autograd", "CompositeExplicitAutograd", "my_device"); without a key for all devices, made
-        of operators that have derivatives. What is for a device of PyTorch's that is not here
+        of operators that have derivatives. A kernel for a device of PyTorch's that is not here
         ("XPU", "AutocastXPU") is passed over. A kernel takes the operator's arguments and returns
         its results.
 

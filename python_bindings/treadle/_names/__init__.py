@@ -55,7 +55,7 @@ def in_words_of_the_program(name: str) -> str:
 
 
 def missing(module: str, name: str) -> AttributeError:
-    """What asking a module of the package for a name that it does not have raises."""
+    """The error for a name that a module of the package does not have."""
     if _spoken == PACKAGE:
         error = AttributeError(f"module '{module}' has no attribute '{name}'")
     else:
@@ -86,7 +86,7 @@ def submodule(module: str, name: str) -> Optional[Any]:
 
 
 def otherwise(module: str, name: str) -> Optional[Any]:
-    """What a module has by a name that is not written in it: the submodule, imported, or what
+    """The value of a name that is not written in a module: the submodule, imported, or what
     stands for a name that programs only mention; None where there is neither."""
     found = submodule(module, name)
     if found is None and not name.startswith("__"):
@@ -129,7 +129,7 @@ class _Mentioned:
 
 
 def _attribute_of_extension(name: str) -> Any:
-    """What programs ask of the extension module and is written in Python: see _extension."""
+    """An attribute of the extension module that is written in Python: see _extension."""
     full = f"{PACKAGE}._C"
     if not name.startswith("__"):
         written = importlib.import_module(f"{PACKAGE}._extension")

@@ -43,7 +43,7 @@ def reason_of(full: str) -> str:
 
 
 def message(full: str) -> str:
-    """What using such a name says."""
+    """The message of the error for a use of such a name."""
     name = f"{_names.spoken()}.{full}"
     return f"{name}: only the name exists: {reason_of(full)}; see {_names.PAGE}"
 
@@ -106,7 +106,7 @@ def _is_in_table(module: str) -> bool:
 
 
 def attribute(module: str, name: str) -> Optional[Any]:
-    """What `treadle.distributed.tensor` has by that name; None where the table does not have it."""
+    """The module's attribute of that name; None where the table does not have it."""
     path = module.partition(".")[2]
     full = f"{path}.{name}" if path else name
     if name not in names_in(path):

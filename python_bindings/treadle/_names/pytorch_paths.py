@@ -13,7 +13,7 @@ import importlib
 import sys
 from typing import Any, Dict, Optional
 
-# What a checkpoint calls the package, so that PyTorch reads it too.
+# The name of the package in a checkpoint, so that PyTorch reads it too.
 PACKAGE_IN_FILES = "torch"
 _PACKAGE = __name__.partition(".")[0]
 

@@ -115,7 +115,7 @@ def _attributes_of(module: str) -> Callable[[str], Any]:
 
 
 class _Distribution(importlib.metadata.Distribution):
-    """What `importlib.metadata.version("torch")` finds."""
+    """The distribution that `importlib.metadata.version("torch")` finds."""
 
     def read_text(self, filename: str) -> Optional[str]:
         version = importlib.import_module("treadle.version").__version__
@@ -179,7 +179,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Undo install(). What the program has imported by then it keeps."""
+    """Undo install(). The program keeps what it has imported by then."""
     if _finder not in sys.meta_path:
         return
     sys.meta_path.remove(_finder)

@@ -1,4 +1,4 @@
-"""What the Python array API standard asks of an array and PyTorch's tensor does not have.
+"""The parts of the Python array API standard that PyTorch's tensor does not have.
 
     xp = x.__array_namespace__()       # the module treadle.array_api
     y = x.to_device("cpu")
@@ -55,8 +55,8 @@ def _imatmul(self: Tensor, other: Tensor) -> Tensor:
     return self.copy_(product)
 
 
-# What an operator of Python calls with an array of NumPy on one side and a tensor on the other, and
-# the tensor's own method where the array is the right, or the left side.
+# By the name of NumPy's function, which a Python operator calls with an array on one side and a
+# tensor on the other: the tensor's own method where the array is the right, or the left side.
 _METHODS = {
     "add": ("__add__", "__radd__"),
     "subtract": ("__sub__", "__rsub__"),
@@ -82,7 +82,7 @@ _METHODS = {
 
 
 def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """What NumPy calls for a function of elements with a tensor among its arguments.
+    """Called by NumPy for a function of elements with a tensor among its arguments.
 
     `array + tensor` is the tensor's sum, gradients included; `array += tensor` writes to the array;
     any other function computes on the tensor's memory, and gives a tensor.
@@ -114,7 +114,7 @@ def _from_array(value: Any) -> Any:
 
 
 def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    """What NumPy gives its result to, where it was called with a tensor."""
+    """Called by NumPy with its result, where it was called with a tensor."""
     return _from_array(array)
 
 

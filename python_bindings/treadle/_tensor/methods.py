@@ -313,7 +313,7 @@ def _of_sparse(name: str, error: Any) -> Callable[..., Any]:
 
 
 def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> Tensor:
-    """Of nested tensors; RuntimeError for a dense one."""
+    """The padded form of a nested tensor; RuntimeError for a dense one."""
     raise RuntimeError("to_padded_tensor: expected a nested tensor, got a dense one")
 
 

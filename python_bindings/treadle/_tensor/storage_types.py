@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from treadle import _C
 
-# Of bytes without a type: the tensor over it says what they are.
+# The storage of bytes without a type: the tensor over it says what they are.
 UNTYPED_NAME = "UntypedStorage"
 
 STORAGE_NAMES = {

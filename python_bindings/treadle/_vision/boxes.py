@@ -34,8 +34,8 @@ def _overlaps(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _kept_among(covers: Tensor) -> Tensor:
-    """Which boxes stay, from best to worst, where `covers[i, j]` says that i, if it stays, takes
-    out j. Each round is right for one box more at least."""
+    """A mask of the boxes that stay; they are sorted from best to worst. `covers[i, j]` says that
+    i, if it stays, takes out j. Each round is right for one box more at least."""
     covers = covers.triu(1)
     kept = _C.ones(covers.shape[0], dtype=_C.bool, device=covers.device)
     while True:
@@ -112,7 +112,7 @@ def _area_of_hull(points: Tensor, there: Tensor) -> Tensor:
     angle = _C.atan2(from_centre[..., 1], from_centre[..., 0])
     order = _C.where(there, angle, math.inf).argsort(-1)
     around = from_centre.gather(-2, order[..., None].expand_as(from_centre))
-    # What is not there comes last, at the centre, which would close the polygon too early.
+    # Points that are not there come last, at the centre, which would close the polygon too early.
     last = _C.arange(points.shape[-2], device=points.device) < count[..., None]
     around = _C.where(last[..., None], around, around[..., :1, :])
     return 0.5 * _cross(around, around.roll(-1, -2)).sum(-1).abs()

@@ -121,7 +121,7 @@ def empty_host_cache() -> None:
 
 
 def get_device_capability(device: Any = None) -> Any:
-    """What the device can do: {"supported_dtypes": ...}; RuntimeError where there is none."""
+    """The abilities of the device: {"supported_dtypes": ...}; RuntimeError where there is none."""
     return facade.accelerator("get_device_capability").get_device_capability(device)
 
 

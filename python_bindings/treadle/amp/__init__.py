@@ -7,8 +7,8 @@
     scaler.step(optimizer)
     scaler.update()
 
-Which operators do what is part of their entries in native_functions.yaml; the page of each operator
-says it, and docs/mixed-precision.md how it works.
+The entry of an operator in native_functions.yaml says what autocast does with it, and so does its
+page; docs/mixed-precision.md says how it works.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-"""What is set for autocast on this thread, by the names it has at the top of the package.
+"""The settings of autocast on this thread, by the names they have at the top of the package.
 
 >>> treadle.set_autocast_dtype("cpu", treadle.float16)
 >>> treadle.is_autocast_enabled("cpu")

@@ -33,7 +33,7 @@ class OptState(enum.Enum):
 
 
 def _refresh_per_optimizer_state() -> dict[str, Any]:
-    """What is known of one optimiser after an update(): how far it is, and by device a float32
+    """The state of one optimiser after an update(): how far it is, and by device a float32
     number that is 1 if a gradient there is infinite or NaN."""
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
@@ -334,6 +334,6 @@ class GradScaler:
 
 
 def _require(condition: Any, message: str) -> None:
-    """What PyTorch asserts, also where assertions are off."""
+    """An assertion of PyTorch's, checked also where assertions are off."""
     if not condition:
         raise AssertionError(message)

@@ -5,8 +5,8 @@
 
 The names of `treadle` itself have PyTorch's signatures and meanings. Where the standard's differ
 (`axis`, `keepdims`, promotion, what `sort`, `max` and `std` return), the functions here are thin
-ones over the same operators. What they make out of nothing is an Array, a tensor whose operators
-are the standard's, and what is computed from one is, too.
+ones over the same operators. Creation functions give an Array, a tensor whose operators are the
+standard's, and what is computed from one is an Array, too.
 """
 
 # SPDX-License-Identifier: Apache-2.0

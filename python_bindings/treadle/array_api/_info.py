@@ -1,4 +1,4 @@
-"""What the namespace can do, as a program may ask: devices, dtypes, capabilities."""
+"""The abilities of the namespace, as a program may ask: devices, dtypes, capabilities."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -20,7 +20,7 @@ _DTYPES = {
 
 
 class Info:
-    """What __array_namespace_info__() returns."""
+    """The result of __array_namespace_info__()."""
 
     def capabilities(self) -> Dict[str, Any]:
         """Whether there are masks, and results whose shape depends on data; the limit of rank."""
@@ -31,7 +31,7 @@ class Info:
         return _C.device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> Dict[str, Dtype]:
-        """What new arrays are made of, by kind."""
+        """The dtypes of new arrays, by kind."""
         floating = _C.get_default_dtype()
         return {
             "real floating": floating,

@@ -34,7 +34,7 @@ def _reduce(
 
 
 def _total_dtype(x: Tensor, dtype: Optional[Dtype]) -> Dtype:
-    """What sums and products are of: the widest integer of the same kind."""
+    """The dtype of sums and products: the widest integer of the same kind."""
     if dtype is not None:
         return dtype
     if isdtype(x.dtype, "unsigned integer"):

@@ -77,7 +77,7 @@ def argsort(
 
 
 class unique_all_result(NamedTuple):
-    """What unique_all returns."""
+    """The result of unique_all."""
 
     values: Tensor
     indices: Tensor
@@ -86,14 +86,14 @@ class unique_all_result(NamedTuple):
 
 
 class unique_counts_result(NamedTuple):
-    """What unique_counts returns."""
+    """The result of unique_counts."""
 
     values: Tensor
     counts: Tensor
 
 
 class unique_inverse_result(NamedTuple):
-    """What unique_inverse returns."""
+    """The result of unique_inverse."""
 
     values: Tensor
     inverse_indices: Tensor

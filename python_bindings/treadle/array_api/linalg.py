@@ -22,35 +22,35 @@ __all__ = [
 
 
 class EigResult(NamedTuple):
-    """What eig returns."""
+    """The result of eig."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
-    """What eigh returns."""
+    """The result of eigh."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class QRResult(NamedTuple):
-    """What qr returns."""
+    """The result of qr."""
 
     Q: Tensor
     R: Tensor
 
 
 class SlogdetResult(NamedTuple):
-    """What slogdet returns."""
+    """The result of slogdet."""
 
     sign: Tensor
     logabsdet: Tensor
 
 
 class SVDResult(NamedTuple):
-    """What svd returns."""
+    """The result of svd."""
 
     U: Tensor
     S: Tensor
@@ -145,7 +145,7 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """What `x1` times gives `x2`; only a 1-dim `x2` is a vector, others are matrices."""
+    """The solution x of `x1 @ x = x2`; only a 1-dim `x2` is a vector, others are matrices."""
     a, b = together("solve", x1, x2)
     while 1 < b.ndim < a.ndim:
         b = _C.unsqueeze(b, 0)

@@ -1,4 +1,4 @@
-"""What Jacobians and their products are computed from: inputs set apart, gradients of some of the
+"""The parts of Jacobians and their products: inputs set apart, gradients of some of the
 outputs, and the derivative along a direction.
 
     inputs = set_apart((x,), connected=False)       # leaves of their own

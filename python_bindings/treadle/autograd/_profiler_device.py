@@ -1,4 +1,4 @@
-"""What a device did while the program was recorded, under the operators that queued it.
+"""The work of a device while the program was recorded, under the operators that queued it.
 
 A device works later than it is told to. Each kernel, copy and fill is known with the thread that
 queued it and when: the innermost event of that thread at that time is what it belongs to.

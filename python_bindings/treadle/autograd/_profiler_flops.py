@@ -13,7 +13,7 @@ from typing import Callable
 
 
 def _product(first: int) -> Callable:
-    """Of matrices (or batches of them) that are the arguments `first` and the next."""
+    """A product of matrices (or batches of them) that are the arguments `first` and the next."""
 
     def count(shapes: list, values: list) -> int:
         a, b = shapes[first], shapes[first + 1]

@@ -54,7 +54,7 @@ class detect_anomaly:
 
 
 def _origin(parent: Optional[_C.Node]) -> dict:
-    """What a node that is being made remembers: the stack, and in whose backward it is made."""
+    """The notes of a node that is being made: the stack, and in whose backward it is made."""
     notes: dict = {"traceback_": traceback.format_stack()[:-1]}
     if parent is not None:
         notes["parent_"] = parent

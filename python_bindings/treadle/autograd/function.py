@@ -41,7 +41,7 @@ in_vmap = _InVmap()
 
 
 class FunctionCtx(_C._FunctionContext):
-    """What forward and backward of one call share. Any attribute may be set."""
+    """The object that forward and backward of one call share. Any attribute may be set."""
 
     output_grad_dtypes: Any = None
     saved_for_forward: Any = None

@@ -69,7 +69,7 @@ class _Call:
             self.demand(output.requires_grad, f"output {i} to depend on the inputs")
 
     def demand(self, holds: bool, what: str) -> None:
-        """What strict mode asks for: RuntimeError where it does not hold."""
+        """A demand of strict mode: RuntimeError where it does not hold."""
         if self.strict and not holds:
             raise RuntimeError(
                 f"{self.op}: expected {what}, as strict=True asks, got one that is independent; "

@@ -182,5 +182,5 @@ class enforce_grad_layout_policy(_Switch):
 
 
 def is_multithreading_enabled() -> bool:
-    """What set_multithreading_enabled() says."""
+    """The last value given to set_multithreading_enabled()."""
     return set_multithreading_enabled._now

@@ -1,4 +1,4 @@
-"""What a recording consists of: an event for each call of an operator, and averages over events.
+"""The parts of a recording: an event for each call of an operator, and averages over events.
 
     events.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
 
@@ -74,7 +74,7 @@ class Interval:
 
 
 class FormattedTimesMixin:
-    """What single events and averages have in common. The memory of other devices is not recorded,
+    """The common part of single events and averages. The memory of other devices is not recorded,
     and is zero."""
 
     key: Optional[str] = None
@@ -155,7 +155,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def key(self) -> str:
-        """What events of one kind are grouped by: the name."""
+        """The key that events of one kind are grouped by: the name."""
         return f"{_STEP[:-1]}*" if self.name.startswith(_STEP) else self.name
 
     def append_cpu_child(self, child: "FunctionEvent") -> None:
@@ -188,7 +188,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """What it allocated less what it freed, without what it called."""
+        """Bytes allocated less bytes freed, without those of the calls inside."""
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
 
     def __repr__(self) -> str:
@@ -343,7 +343,7 @@ class EventList(list):
         _profiler_trace.write(path, _profiler_trace.events_of(self), {})
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """What `export_stacks` can measure."""
+        """The metrics that `export_stacks` can measure."""
         return ["self_cpu_time_total", "self_cuda_time_total"]
 
     def export_stacks(self, path: str, metric: str) -> None:

@@ -24,7 +24,7 @@ class _VariableMeta(type):
 
 
 class _Engine:
-    """What programs ask of the engine itself."""
+    """The functions of the engine that programs ask for."""
 
     @staticmethod
     def queue_callback(function: Callable[[], Any]) -> None:

@@ -7,8 +7,8 @@ them.
     treadle.backends.cudnn.benchmark = True      # time a convolution's algorithms once
     treadle.backends.mkldnn.is_available()       # True: convolutions run on oneDNN
 
-A switch of a library that is not there keeps what a program sets. Of devices speaks
-docs/backends.md.
+A switch of a library that is not there keeps what a program sets. docs/backends.md is about
+devices.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-"""Which operators a device answers itself: what was called so far, and how.
+"""The operators that a device answers itself: what was called so far, and how.
 
 >>> treadle.backends.coverage("mine")
 operator      native  generated  decomposed  fallback

@@ -8,8 +8,8 @@ their entry points, and those that the environment names.
     TREADLE_BACKENDS=/opt/mine.so:/opt/other.so    # paths, with os.pathsep between them
     TREADLE_AUTOLOAD_BACKENDS=0                    # none of either kind
 
-What cannot be loaded is warned of, once, and left out. CUDA's is looked for when a device of its is
-first asked for (treadle/_device/cuda_backend.py).
+A backend that cannot be loaded gives one warning, and is left out. CUDA's is looked for when a
+device of its is first asked for (treadle/_device/cuda_backend.py).
 """
 
 # SPDX-License-Identifier: Apache-2.0

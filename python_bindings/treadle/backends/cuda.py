@@ -164,7 +164,7 @@ _reduced_sums = False
 
 
 def fp16_bf16_reduction_math_sdp_allowed() -> bool:
-    """What allow_fp16_bf16_reduction_math_sdp() said."""
+    """The last value given to allow_fp16_bf16_reduction_math_sdp()."""
     return _reduced_sums
 
 

@@ -9,7 +9,7 @@ _enabled = True
 
 
 def get_fastpath_enabled() -> bool:
-    """What set_fastpath_enabled() said; True to begin with."""
+    """The last value given to set_fastpath_enabled(); True to begin with."""
     return _enabled
 
 

@@ -1,5 +1,5 @@
-"""What programs say to the compiler behind treadle.compile. There is none: programs run as written,
-or by what a function given as backend makes of their graph.
+"""Functions of programs for the compiler behind treadle.compile. There is none: programs run as
+written, or by what a function given as backend makes of their graph.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-"""What a program sets for PyTorch's compiler. There is none here: settings are kept and change
+"""A program's settings for PyTorch's compiler. There is none here: settings are kept and change
 nothing."""
 
 # SPDX-License-Identifier: Apache-2.0

@@ -56,7 +56,7 @@ def ipc_collect() -> None:
 
 
 def get_sync_debug_mode() -> int:
-    """What becomes of calls in which the program waits for a device: 0 nothing, 1 a warning, 2 an
+    """The effect of calls in which the program waits for a device: 0 nothing, 1 a warning, 2 an
     error."""
     return _C._waits()
 

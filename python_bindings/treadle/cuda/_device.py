@@ -16,7 +16,7 @@ from treadle._device.module import DeviceModule
 
 
 class CudaDeviceProperties(SimpleNamespace):
-    """What is known of a device: name, total_memory (bytes), major and minor (its compute
+    """The known facts of a device: name, total_memory (bytes), major and minor (its compute
     capability), multi_processor_count, and more; print it for all."""
 
 
@@ -85,7 +85,7 @@ class CudaModule(DeviceModule):
         return nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
 
     def power_draw(self, device: Any = None) -> int:
-        """What a device takes, in milliwatts."""
+        """The power that a device takes, in milliwatts."""
         nvml, handle = self._nvml(device)
         return nvml.nvmlDeviceGetPowerUsage(handle)
 

@@ -177,7 +177,7 @@ class graph:  # noqa: N801  PyTorch's name
         from treadle import cuda
 
         cuda.synchronize()
-        # What is freed while a capture runs stays with it.
+        # Memory that is freed while a capture runs stays with it.
         gc.collect()
         cuda.empty_cache()
         self.stream.__enter__()
@@ -191,7 +191,7 @@ class graph:  # noqa: N801  PyTorch's name
         try:
             self.cuda_graph.capture_end()
         except RuntimeError:
-            # What ended the capture says more than that it ended.
+            # The error that ended the capture says more than that it ended.
             if error is None:
                 raise
         finally:
@@ -199,7 +199,7 @@ class graph:  # noqa: N801  PyTorch's name
 
 
 class _Parts(NamedTuple):
-    """What graphs of a callable read and write: tensors that stay where they are."""
+    """The tensors that graphs of a callable read and write: they stay where they are."""
 
     inputs: Tuple[Any, ...]  # arguments, then parameters
     arguments: int  # how many of them are arguments

@@ -126,7 +126,7 @@ class Mesh:
                 self._changed.wait(left)
 
     def close(self) -> None:
-        """Say that no more is sent. What is on its way still arrives, at both ends."""
+        """Say that no more is sent. Messages on their way still arrive, at both ends."""
         for peer, connection in self._connections.items():
             with self._sending[peer]:
                 try:

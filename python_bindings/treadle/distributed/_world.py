@@ -37,14 +37,14 @@ class Backend(str):
 
 
 class GroupMember:
-    """What new_group() returns in a process that is no member."""
+    """The result of new_group() in a process that is no member."""
 
     WORLD: Optional[ProcessGroup] = None
     NON_GROUP_MEMBER = -100
 
 
 class _World:
-    """What init_process_group() set up."""
+    """The state that init_process_group() set up."""
 
     def __init__(self) -> None:
         self.default: Optional[ProcessGroup] = None
@@ -137,8 +137,8 @@ def init_process_group(
     device_id: Any = None,
 ) -> None:
     """Join the group of all processes; returns when all have joined. They find each other by
-    `init_method` (see rendezvous), by default env://, or by a store. What a later call waits for,
-    it waits `timeout` for, by default 30 minutes.
+    `init_method` (see rendezvous), by default env://, or by a store. Later calls wait for at most
+    `timeout`, by default 30 minutes.
 
     ValueError if the group is there already, or something is missing; RuntimeError for a backend
     that is not "gloo"; DistNetworkError, DistStoreError if not all join in time.

@@ -4,7 +4,7 @@
 
 from treadle.distributed._world import default_pg_timeout
 
-# Of the transport for devices of CUDA, which is not here.
+# The timeout of the transport for devices of CUDA, which is not here.
 default_pg_nccl_timeout = None
 
 __all__ = ["default_pg_nccl_timeout", "default_pg_timeout"]

@@ -1,4 +1,4 @@
-"""What goes wrong between processes."""
+"""Errors between processes."""
 
 # SPDX-License-Identifier: Apache-2.0
 

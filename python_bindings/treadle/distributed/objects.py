@@ -16,7 +16,7 @@ from treadle.distributed.process_group import ProcessGroup
 
 
 def _exchanged(members: ProcessGroup, function: str, mine: bytes) -> List[bytes]:
-    """What each member has, in order."""
+    """The bytes of each member, in order."""
     call = members.call(function)
     for other in call.others():
         call.send(other, mine)

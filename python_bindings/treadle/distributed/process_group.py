@@ -191,7 +191,7 @@ class Call:
         group._mesh.send(key, kind, content, self.function)
 
     def receive(self, source: int, step: int = 0, seconds: Optional[float] = None) -> bytearray:
-        """What a member sent. DistBackendError if it called another function."""
+        """The content that a member sent. DistBackendError if it called another function."""
         group = self.group
         key = Key(group.members[source], group._channel, -1 - step, self._number)
         if seconds is None:

@@ -53,7 +53,7 @@ class _Table:
 
 
 class Store:
-    """What all stores can do."""
+    """The functions of all stores."""
 
     def __init__(self, timeout: timedelta = DEFAULT_TIMEOUT) -> None:
         self._timeout = timeout

@@ -36,7 +36,7 @@ class Work:
         return self.is_completed() and self.exception() is None
 
     def exception(self) -> Optional[BaseException]:
-        """What went wrong; None if nothing did yet."""
+        """The error that it ended with; None if there is none yet."""
         return self._future._exception
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:

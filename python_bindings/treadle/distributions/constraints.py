@@ -62,7 +62,7 @@ class Constraint:
     _bounds: tuple[str, ...] = ()
 
     def check(self, value: Tensor) -> Tensor:
-        """Which values are inside: a bool tensor of shape sample_shape + batch_shape."""
+        """Whether each value is inside: a bool tensor of shape sample_shape + batch_shape."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -48,7 +48,7 @@ def _batch_lowrank_mahalanobis(
 
 class LowRankMultivariateNormal(Distribution):
     """The normal distribution of vectors of covariance W @ W.mT + diag(D), W being `cov_factor` and
-    D `cov_diag`. What is computed is of the order of W's columns, so n may be large.
+    D `cov_diag`. The matrices it factors are of the order of W's columns, so n may be large.
 
     Args:
         loc: the mean (..., n).

@@ -84,7 +84,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Categorical:
-        """What chooses a component."""
+        """The distribution that chooses a component."""
         return self._mixture_distribution
 
     @property

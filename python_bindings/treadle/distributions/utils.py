@@ -1,5 +1,5 @@
-"""What distributions share: parameters made to fit each other, probabilities and log-odds, and
-properties that are computed at their first use.
+"""The common parts of distributions: parameters made to fit each other, probabilities and
+log-odds, and properties that are computed at their first use.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -27,7 +27,7 @@ __all__ = [
     "vec_to_tril_matrix",
 ]
 
-# What counts as a plain number among parameters.
+# The types that count as plain numbers among parameters.
 Number = (int, float, bool)
 
 
@@ -92,7 +92,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 class lazy_property:  # noqa: N801  named as a decorator
-    """A property that is computed at its first use, with gradients, and then kept. Of the class it
+    """A property that is computed at its first use, with gradients, and then kept. On the class it
     is the property itself.
     """
 

@@ -1,8 +1,8 @@
-"""What the transforms of treadle.func share: their arguments, and levels of differentiation.
+"""The common parts of the transforms of treadle.func: their arguments, levels of differentiation.
 
-A transform differentiates with respect to tensors of its own, laid over its arguments. What it
-hands back has history only if it depends on something outside that records: a tensor that requires
-grad, or the tensors of a transform around it. So levels nest as functions do.
+A transform differentiates with respect to tensors of its own, laid over its arguments. Its results
+have history only if they depend on something outside that records: a tensor that requires grad, or
+the tensors of a transform around it. So levels nest as functions do.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -88,7 +88,7 @@ def flat_outputs(op: str, tree: Any) -> Tuple[Tuple[Tensor, ...], TreeSpec]:
 
 
 def split_aux(op: str, result: Any, has_aux: bool) -> Tuple[Any, Any]:
-    """What is differentiated, and what comes along with it."""
+    """The output that is differentiated, and what comes along with it."""
     if not has_aux:
         return result, None
     if not (isinstance(result, tuple) and len(result) == 2):

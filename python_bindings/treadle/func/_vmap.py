@@ -201,7 +201,7 @@ class _Collector:
 
 
 class Randomness:
-    """What random operators do in the samples: are an error, draw the same numbers, or others."""
+    """The rule for random operators in the samples: an error, the same numbers, or others."""
 
     def __init__(self, op: str, mode: str) -> None:
         if mode not in ("error", "different", "same"):

@@ -13,8 +13,8 @@
     print(traced.code)                           # the Python code that it runs
 
 Tracing calls the program once with stand-ins (Proxy) in place of its arguments, which record what
-is done with them. What a branch or loop decides has to be known then: a branch on the value of a
-stand-in raises TraceError.
+is done with them. The conditions of branches and loops have to be known then: a branch on the value
+of a stand-in raises TraceError.
 """
 
 # SPDX-License-Identifier: Apache-2.0

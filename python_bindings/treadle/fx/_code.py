@@ -339,7 +339,7 @@ class CodeGen:
         return args
 
     def process_outputs(self, outputs: Any) -> Any:
-        """What the function returns, of what the graph returns."""
+        """The results of the function, made of those of the graph."""
         return outputs
 
     def additional_globals(self) -> List[Tuple[str, Any]]:

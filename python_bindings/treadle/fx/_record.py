@@ -1,8 +1,8 @@
 """Records a program while it runs on examples: each call of a function of the library is a node.
 
 Unlike symbolic_trace() the program has real tensors, so that whatever it asks of them has an
-answer; the graph is what it did for these examples. What takes a number out of a tensor, `if x > 0`
-or `x.item()`, fixes it: `escapes` has the names of the functions that did.
+answer; the graph is what it did for these examples. A number taken out of a tensor, by `if x > 0`
+or `x.item()`, is fixed: `escapes` has the names of the functions that took one.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -133,7 +133,7 @@ def _writes(name: str) -> bool:
 
 
 class Recording:
-    """What a program did: the recorder, and the values it was given and returned."""
+    """The record of a program: the recorder, and the values it was given and returned."""
 
     def __init__(self, recorder: Recorder, inputs: List[Any], result: Any) -> None:
         self.recorder, self.inputs, self.result = recorder, inputs, result

@@ -59,7 +59,7 @@ def is_fx_symbolic_tracing() -> bool:
 
 
 class PHBase:
-    """What stands in `concrete_args` for a leaf that stays an argument of the graph."""
+    """The stand-in in `concrete_args` for a leaf that stays an argument of the graph."""
 
     def __repr__(self) -> str:
         return "PH"
@@ -242,7 +242,7 @@ class Tracer(TracerBase):
     def call_module(
         self, m: nn.Module, forward: Callable[..., Any], args: Tuple, kwargs: Dict[str, Any]
     ) -> Any:
-        """What a call of a submodule records: one node for a leaf, else what forward() does."""
+        """The record of a call of a submodule: one node for a leaf, else what forward() does."""
         path = self.path_of_module(m)
         with ScopeContextManager(self.scope, Scope(path, type(m))):
             count = self.num_calls.get(path, 0)
@@ -257,8 +257,8 @@ class Tracer(TracerBase):
                 self.module_stack.pop(key, None)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: Dict[str, Any]) -> Any:
-        """What reading an attribute of a module gives: a stand-in for a parameter, and for a buffer
-        if proxy_buffer_attributes is True."""
+        """The value of a module's attribute in the trace: a stand-in for a parameter, and for a
+        buffer if proxy_buffer_attributes is True."""
         return self._module_getattr(attr, attr_val, parameter_proxy_cache)
 
     def _module_getattr(

@@ -122,7 +122,7 @@ def _snake_case(text: str) -> str:
 
 
 def name_of_target(target: Any) -> str:
-    """What a node that calls a target is called, before it is made unique."""
+    """The name of a node that calls a target, before it is made unique."""
     if callable(target) and not isinstance(target, str):
         name = getattr(target, "__name__", type(target).__name__)
     else:

@@ -69,7 +69,7 @@ class _InsertPoint:
 
 
 class _FindNodesLookupTable:
-    """What find_nodes() asks: the nodes of an op, of a target."""
+    """The look-ups of find_nodes(): the nodes of an op, of a target."""
 
     def __init__(self, graph: "Graph") -> None:
         self.graph = graph
@@ -385,7 +385,7 @@ class Graph:
         return self._codegen.process_inputs(*args)
 
     def process_outputs(self, out: Any) -> Any:
-        """What the program returns, of what the graph returns."""
+        """The results of the program, made of those of the graph."""
         return self._codegen.process_outputs(out)
 
     def set_codegen(self, codegen: CodeGen) -> None:

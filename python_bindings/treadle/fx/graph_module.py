@@ -260,7 +260,7 @@ class GraphModule(nn.Module):
                 raise RuntimeError(
                     f"GraphModule: expected the dictionary to have {target}, which the graph uses"
                 )
-        # What lies higher first, so that it does not replace what lies below it.
+        # Higher paths first, so that none replaces what lies below it.
         for target in sorted(wanted, key=lambda path: path.count(".")):
             _assign_attr(root[target], self, target)
 

@@ -103,16 +103,16 @@ class Interpreter:
         return self.fetch_attr(target)
 
     def call_function(self, target: Target, args: Tuple, kwargs: Dict[str, Any]) -> Any:
-        """What the function returns."""
+        """The result of the function."""
         return target(*args, **kwargs)
 
     def call_method(self, target: Target, args: Tuple, kwargs: Dict[str, Any]) -> Any:
-        """What the method of args[0] returns."""
+        """The result of the method of args[0]."""
         this, *rest = args
         return getattr(this, target)(*rest, **kwargs)
 
     def call_module(self, target: Target, args: Tuple, kwargs: Dict[str, Any]) -> Any:
-        """What the submodule returns."""
+        """The result of the submodule."""
         return self.fetch_attr(target)(*args, **kwargs)
 
     def output(self, target: Target, args: Tuple, kwargs: Dict[str, Any]) -> Any:

@@ -1,6 +1,6 @@
 """Node: one step of a graph, and the walks over its arguments.
 
-What `op` says of the step, for a node `n` that prints as `%n`:
+The meaning of `op`, for a node `n` that prints as `%n`:
 
     placeholder      an argument of the program: `target` its name, args[0] its default
     get_attr         a parameter or other attribute of the module: `target` its path

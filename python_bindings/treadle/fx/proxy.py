@@ -24,7 +24,7 @@ _FLOW = "symbolically traced variables cannot be used as inputs to control flow"
 
 
 class TraceError(ValueError):
-    """What the program does with a stand-in cannot be recorded."""
+    """The program does something with a stand-in that cannot be recorded."""
 
 
 class Scope(NamedTuple):
@@ -57,7 +57,7 @@ class _MutableScope:
 
 
 class TracerBase:
-    """What records: turns what a program does into nodes of `graph`."""
+    """A recorder: it turns what a program does into nodes of `graph`."""
 
     graph: Graph
     # Whether nodes remember where in the program they come from.
@@ -168,18 +168,18 @@ class TracerBase:
         return made
 
     def to_bool(self, obj: "Proxy") -> bool:
-        """What `if` makes of a stand-in: TraceError, unless a subclass knows better."""
+        """The truth of a stand-in, for `if`: TraceError, unless a subclass knows better."""
         raise TraceError(_FLOW)
 
     def iter(self, obj: "Proxy") -> Iterator:
-        """What a loop over a stand-in goes through: TraceError, unless a subclass knows better."""
+        """The items of a stand-in, for a loop: TraceError, unless a subclass knows better."""
         raise TraceError(
             "Proxy object cannot be iterated: the program loops over a traced value, or passes it "
             "as *args or **kwargs, and its length is not known while it is traced"
         )
 
     def keys(self, obj: "Proxy") -> Any:
-        """What `**` asks of a stand-in: the stand-in of its keys."""
+        """The keys of a stand-in, for `**`: another stand-in."""
         return Attribute(obj, "keys")()
 
 
@@ -211,7 +211,7 @@ def _is_of_tracer(path: str) -> bool:
 
 
 class Proxy:
-    """What stands for the value of a node: operators, methods and functions of the library that
+    """A stand-in for the value of a node: operators, methods and functions of the library that
     it is given to become nodes of the graph."""
 
     def __init__(self, node: Node, tracer: Optional[TracerBase] = None) -> None:

@@ -1,4 +1,4 @@
-"""What nodes that are made in a block have as `meta`: used by passes that make graphs anew."""
+"""The `meta` of nodes that are made in a block: used by passes that make graphs anew."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -47,7 +47,7 @@ def set_current_meta(node: Any, pass_name: str = "") -> Iterator[None]:
 
 
 def get_current_meta() -> Dict[str, Any]:
-    """What new nodes take over."""
+    """The `meta` that new nodes take over."""
     return _meta
 
 

@@ -80,7 +80,7 @@ def load_state_dict_from_url(
     file_name: Optional[str] = None,
     weights_only: bool = False,
 ) -> Dict[str, Any]:
-    """What treadle.load() reads from the file at `url` (http, https or file), which is kept in
+    """The result of treadle.load() for the file at `url` (http, https or file), which is kept in
     `model_dir`, by default get_dir()/checkpoints, under its name or `file_name`. With `check_hash`
     the name ends in the beginning of the file's SHA-256, as in `resnet18-f37072fd.pth`.
     """
@@ -120,7 +120,7 @@ def help(  # noqa: A001
     skip_validation: bool = False,
     trust_repo: Any = "check",
 ) -> Optional[str]:
-    """What such a function says of itself."""
+    """The docstring of such a function."""
     from treadle.hub import _repositories
 
     return _repositories.text_of(github, model, "github", force_reload, trust_repo)
@@ -137,7 +137,7 @@ def load(
     skip_validation: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """What the function `model` of hubconf.py makes of the other arguments: in a folder, with
+    """The result of the function `model` of hubconf.py for the other arguments: in a folder, with
     source="local", or in a repository "owner/name:reference", which is fetched once.
 
     The code of a repository runs, so that the program must say trust_repo=True, now or once before;
@@ -149,7 +149,7 @@ def load(
 
 
 class _Progress:
-    """What takes tqdm's place where that is not installed: it counts and shows nothing."""
+    """A stand-in for tqdm where that is not installed: it counts and shows nothing."""
 
     def __init__(self, iterable: Any = None, total: Any = None, **settings: Any) -> None:
         self.iterable, self.total, self.n = iterable, total, 0

@@ -132,7 +132,7 @@ def list_models(repo: str, source: str, force_reload: bool, trust_repo: Any) -> 
 def text_of(
     repo: str, model: Any, source: str, force_reload: bool, trust_repo: Any
 ) -> Optional[str]:
-    """What a function says of itself."""
+    """The docstring of a function."""
     with _module(_folder(repo, source, force_reload, trust_repo)) as module:
         return _entry(module, model).__doc__
 
@@ -146,6 +146,6 @@ def make(
     args: Tuple[Any, ...],
     kwargs: Any,
 ) -> Any:
-    """What a function makes."""
+    """The result of a function."""
     with _module(_folder(repo, source, force_reload, trust_repo)) as module:
         return _entry(module, model)(*args, **kwargs)

@@ -112,7 +112,7 @@ def trace(
     _store_inputs: bool = True,
 ) -> F:
     """A module or function, as it is, after it was called once with the example inputs: a tensor,
-    or a tuple of arguments. What fails for them fails here. RuntimeError without inputs.
+    or a tuple of arguments. Errors for these are raised here. RuntimeError without inputs.
     """
     if example_inputs is None and example_kwarg_inputs is None:
         raise RuntimeError("trace: expected example_inputs or example_kwarg_inputs, got neither")
@@ -153,7 +153,7 @@ def _call_traced(
 
 
 class TracerWarning(Warning):
-    """What a trace leaves out. Nothing here warns so, for a run is a plain one."""
+    """A trace leaves something out. Nothing here warns so, for a run is a plain one."""
 
 
 def interface(obj: T) -> T:
@@ -201,7 +201,7 @@ def wait(future: Future[T]) -> T:
     return future.wait()
 
 
-# Of the import at the top, which has the name of a module here.
+# The import at the top, which has the name of a module here.
 del annotations
 __getattr__ = _names.attributes_of(__name__, {"_get_trace_graph": "_trace_graph"})
 

@@ -15,7 +15,7 @@ from treadle.jit._ignored_blocks import (
     is_torch_jit_ignore_context_manager,
 )
 
-# Of the operators that assign, these are taken.
+# The operators that assign: these are taken.
 _ASSIGNED = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.BitOr, ast.BitAnd, ast.BitXor,
              ast.LShift, ast.RShift, ast.Pow)  # fmt: skip
 

@@ -74,7 +74,7 @@ def synthesize_equality(cls: type, name: str, converse: str) -> ParsedDef:
 
 
 def synthesize_inequality(cls: type, name: str, op: str, allow_eq: bool) -> ParsedDef:
-    """Which comes first by the first fields that differ."""
+    """The order by the first fields that differ."""
     tests = [f"if val1 {op} val2: return True", f"elif val2 {op} val1: return False"]
     return _by_fields(cls, name, tests, str(allow_eq))
 

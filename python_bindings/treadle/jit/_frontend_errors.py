@@ -10,7 +10,7 @@ from treadle._sources import ErrorReport, SourceRange
 
 
 class FrontendError(Exception):
-    """What is wrong, and where."""
+    """An error in the source, and its place."""
 
     def __init__(self, source_range: SourceRange, msg: str) -> None:
         super().__init__(source_range, msg)

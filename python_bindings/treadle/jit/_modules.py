@@ -26,11 +26,11 @@ class ScriptModule(nn.Module):
 
 
 class RecursiveScriptModule(ScriptModule):
-    """What script() makes of a module elsewhere. No module here is one."""
+    """The result of script() for a module elsewhere. No module here is one."""
 
 
 class ScriptFunction:
-    """What script() makes of a function elsewhere. No function here is one."""
+    """The result of script() for a function elsewhere. No function here is one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError("ScriptFunction: expected script() to be called, got the class")

@@ -54,7 +54,7 @@ class TracedTensorType(_type_objects.TensorType):
 
 
 class Value:
-    """What goes along an edge of the graph: a tensor's sizes, or a number or text itself."""
+    """The value on an edge of the graph: a tensor's sizes, or a number or text itself."""
 
     def __init__(self, node: "Node", number: int, value: Any) -> None:
         self._node, self._number = node, number
@@ -158,7 +158,7 @@ class Graph:
         return iter(self._nodes)
 
     def inputs(self) -> Iterator[Value]:
-        """What no node made: arguments, parameters and buffers."""
+        """The values that no node made: arguments, parameters and buffers."""
         return iter(self._inputs)
 
     def outputs(self) -> Iterator[Value]:
@@ -306,7 +306,7 @@ def _by_name(schema: Any, given: Dict[str, Any]) -> Optional[List[Any]]:
 
 
 def _arguments(func: Callable, name: str, args: Tuple, kwargs: Dict[str, Any]) -> Optional[List]:
-    """What the operator of a call's name is given; None where there is no such operator."""
+    """The arguments of the operator of a call's name; None where there is no such operator."""
     if name == "einsum":
         operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
         return [args[0], list(operands), None]

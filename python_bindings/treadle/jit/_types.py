@@ -11,7 +11,7 @@ import builtins
 import typing
 from typing import Any, Union
 
-# Of types.UnionType, `int | None`, where Python has it.
+# With types.UnionType, `int | None`, where Python has it.
 _UNIONS = tuple(
     kind for kind in (Union, getattr(__import__("types"), "UnionType", None)) if kind is not None
 )

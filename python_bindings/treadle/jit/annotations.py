@@ -282,7 +282,7 @@ def split_type_line(type_line: str) -> Tuple[str, str]:
 
 
 class _Names(dict):
-    """What names mean in a comment."""
+    """The meanings of names in a comment."""
 
     def __init__(self, rcb: Any) -> None:
         super().__init__(

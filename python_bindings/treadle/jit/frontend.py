@@ -177,7 +177,7 @@ def get_jit_def(
 
     self_name: the class that `self` is of; is_classmethod: whether its first argument is that
     class. RuntimeError for what is not one function, as a lambda; FrontendError for statements that
-    TorchScript does not have. What jit.unused() marks has no body.
+    TorchScript does not have. A function marked by jit.unused() has no body.
     """
     parsed = fn if isinstance(fn, ParsedDef) else parse_def(fn)
     type_line = get_type_line(parsed.source)

@@ -23,7 +23,7 @@ from treadle.storage import TypedStorage
 
 
 def fd_id(fd: int) -> Tuple[int, int]:
-    """What is the same for all descriptors of one file: (inode, device)."""
+    """The identity of a file, the same for all its descriptors: (inode, device)."""
     status = os.fstat(fd)
     return status.st_ino, status.st_dev
 

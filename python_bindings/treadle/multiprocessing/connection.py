@@ -2,8 +2,8 @@
 
 A connection is one of the standard library's with a second channel, a Unix socket, for the
 descriptors of shared memory. They are sent before the message that needs them, and each message
-says how many came. What was sent can be received when the sender is gone, and what is never
-received the system closes.
+says how many came. Descriptors can be received when their sender is gone, and the system closes
+those that are never received.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -28,9 +28,9 @@ _JOIN_BELOW = 16384  # a shorter message goes out in one write with its header
 
 
 class _Thread(threading.local):
-    # What goes beside the next message that this thread sends, and what came beside the one that it
-    # received last. A queue of the standard library pickles and sends, and receives and unpickles,
-    # in two steps, with its lock held for one of them only.
+    # The memories to go beside the next message that this thread sends, and the descriptors that
+    # came beside the one that it received last. A queue of the standard library pickles and sends,
+    # and receives and unpickles, in two steps, with its lock held for one of them only.
     memories: list = []
     arrived: list[int] = []
 

@@ -42,7 +42,7 @@ class _Fed(_Carrying):
         self._reset()
 
     def put(self, obj: Any, block: bool = True, timeout: Optional[float] = None) -> None:
-        """Put an item; tensors in it are shared, not copied. What cannot be sent raises here."""
+        """Put an item; tensors in it are shared, not copied. An item that cannot be sent raises."""
         super().put(Parcel(obj), block, timeout)
 
 

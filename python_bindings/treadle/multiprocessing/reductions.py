@@ -126,7 +126,7 @@ def rebuild_storage(handle: Any, nbytes: int) -> UntypedStorage:
 
 
 def reduce_storage(storage: UntypedStorage) -> tuple:
-    """What a pickle has of a storage: its handle and its size."""
+    """The pickled form of a storage: its handle and its size."""
     if storage.device.type != "cpu":
         raise RuntimeError(
             "expected a tensor on the cpu to send to another process, got one on "
@@ -155,7 +155,7 @@ def _rebuild_shared(
 
 
 def reduce_tensor(tensor: Tensor) -> tuple:
-    """What a pickle has of a tensor: where its memory is, and how it lies there. RuntimeError for
+    """The pickled form of a tensor: where its memory is, and how it lies there. RuntimeError for
     the result of an operation that requires grad, whose history cannot go with it."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(

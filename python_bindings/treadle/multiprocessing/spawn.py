@@ -179,7 +179,7 @@ class ProcessContext:
 
 
 class SpawnContext(ProcessContext):
-    """What spawn() returns where it does not wait."""
+    """The result of spawn() where it does not wait."""
 
 
 def start_processes(

@@ -1,4 +1,4 @@
-"""What the library's functions do with nested tensors: functions of elements work on the values,
+"""The library's functions on nested tensors: functions of elements work on the values,
 those along a dimension on the values or on each part, and others are refused.
 """
 

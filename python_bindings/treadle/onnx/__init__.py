@@ -15,12 +15,12 @@ from treadle import _names
 producer_name = "treadle"
 producer_version = "0"
 
-# What exporters would write for an operator of a program's own, by its name and the opset.
+# An exporter's functions for operators of a program's own, by name and opset.
 _symbolics: Dict[Tuple[str, int], Callable[..., Any]] = {}
 
 
 class OperatorExportTypes(enum.IntEnum):
-    """Which operators an exporter would write."""
+    """The operators that an exporter would write."""
 
     ONNX = 0
     ONNX_ATEN = 1

@@ -1,4 +1,4 @@
-"""What programs write beside the symbolic functions that they give to an exporter."""
+"""Decorators of the symbolic functions that programs give to an exporter."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -128,7 +128,7 @@ def adafactor(
     maximize: bool,
 ) -> None:
     """A step of `Adafactor` over lists of parameters, gradients and states, which are changed in
-    place. Of the states, matrices have `row_vars` and `col_vars`, other parameters `variances`;
+    place. In the states, matrices have `row_vars` and `col_vars`, other parameters `variances`;
     the rest is None. `foreach` does not change the numbers."""
     if grad_scale is not None or found_inf is not None:
         raise AssertionError("Grad scaling should occur outside of optimizer.step()")

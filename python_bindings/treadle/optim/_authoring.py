@@ -1,5 +1,5 @@
-"""What optimisers outside of the package are written with, under the names they know from
-PyTorch's: decorators of `step`, choices between implementations, types and texts.
+"""Parts of optimisers outside of the package, under the names they know from PyTorch's: decorators
+of `step`, choices between implementations, types and texts.
 
     class Mine(Optimizer):
         @_use_grad_for_differentiable

@@ -70,7 +70,7 @@ class LBFGS(Optimizer):
         return self.param_groups[0].get("maximize", False)
 
     def _loss(self, value: Any) -> float:
-        """What is to become small: the closure's loss, or what is to become large, negated."""
+        """The number to make small: the closure's loss, negated where that is to become large."""
         return -float(value) if self._maximizes else float(value)
 
     def _flat_grad(self) -> Tensor:
@@ -97,7 +97,7 @@ class LBFGS(Optimizer):
         group = self.param_groups[0]
         lr, search = number(group["lr"]), group["line_search_fn"]
         change, max_iter = group["tolerance_change"], group["max_iter"]
-        # Of all parameters together, kept with the first.
+        # The state of all parameters together, kept with the first.
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)

@@ -116,7 +116,7 @@ class Optimizer:
         _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable]
         _optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable]
         _opt_called: bool
-        # Of GradScaler.
+        # Set by GradScaler.
         grad_scale: Any
         found_inf: Any
 
@@ -548,10 +548,10 @@ class PerParameter(Optimizer):
     """An optimiser that treats each parameter by itself: a subclass says in `start` what state one
     begins with, and in `change` what a step does to it.
 
-    Both are given settings as they are in the group. What all have in common is done before
-    `change`: steps are counted, the sign of the gradient is turned where the objective is
-    maximised, weight decay is added to it (or shrinks the parameter, if that is
-    `decoupled_weight_decay`), and complex numbers are seen as pairs of reals.
+    Both are given settings as they are in the group. The common work is done before `change`:
+    steps are counted, the sign of the gradient is turned where the objective is maximised, weight
+    decay is added to it (or shrinks the parameter, if that is `decoupled_weight_decay`), and
+    complex numbers are seen as pairs of reals.
     """
 
     _counts_steps = True

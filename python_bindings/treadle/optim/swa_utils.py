@@ -119,7 +119,7 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the averaged network makes of its input."""
+        """The result of the averaged network."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:

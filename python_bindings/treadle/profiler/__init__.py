@@ -1,4 +1,4 @@
-"""Which operators a program runs, how long they take, and what memory they use.
+"""The operators that a program runs, how long they take, and what memory they use.
 
 Example:
 

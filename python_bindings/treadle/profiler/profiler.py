@@ -26,7 +26,7 @@ from treadle.autograd.profiler_util import EventList
 
 
 class ProfilerActivity(enum.Enum):
-    """What may be recorded. Here that is the CPU, and CUDA devices."""
+    """The places whose work may be recorded. Here these are the CPU, and CUDA devices."""
 
     CPU = 0
     XPU = 1
@@ -37,7 +37,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What happens in a step."""
+    """The action in a step."""
 
     NONE = 0
     WARMUP = 1
@@ -46,7 +46,7 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be recorded: a device once it was used."""
+    """The activities that can be recorded: a device's once it was used."""
     traced = {ProfilerActivity.CUDA} if _recorder.kineto_available() else set()
     return {ProfilerActivity.CPU} | traced
 

@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
-# Of PyTorch's format before 1.6.
+# Constants of PyTorch's format before 1.6.
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
 STORAGE_KEY_SEPARATOR = ","

@@ -1,4 +1,4 @@
-"""Which classes of this package and of the running program a checkpoint may use, as data.
+"""The classes of this package and of the running program that a checkpoint may use, as data.
 
 PyTorch lets a file import and call anything once `weights_only` is off. Here a file runs nothing.
 A name stands for something in a table, or for a class whose own `__module__` and `__qualname__` say
@@ -62,7 +62,7 @@ _OWN_SETTERS = (
 
 
 def find(module: str, name: str, installed: bool = False) -> Union[Entry, str]:
-    """What the name stands for, or what to do about it if a checkpoint may not use it.
+    """The entry of the name, or what to do about it if a checkpoint may not use it.
 
     installed: whether classes of installed packages that are not layers are taken, too.
     """

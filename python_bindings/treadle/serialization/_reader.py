@@ -82,7 +82,7 @@ class CheckpointUnpickler:
         self._load_storage = load_storage
         self._encoding = encoding
         self._version = 0
-        # What `load_storage` raised: about the device or from the program's own map_location.
+        # The error of `load_storage`: about the device or from the program's own map_location.
         self._storage_error: Optional[Exception] = None
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
@@ -232,8 +232,8 @@ class CheckpointUnpickler:
         self._extend([value])
 
     def _own_type(self, target: Any, *bases: type) -> Optional[type]:
-        """Which of the types `target` is: exactly, or by a class of the program, whose own methods
-        are then passed by."""
+        """The one of the types that `target` is: exactly, or by a class of the program, whose own
+        methods are then passed by."""
         cls = type(target)
         if cls in bases:
             return cls

@@ -1,4 +1,4 @@
-"""Which names a checkpoint may use, and what each stands for when it is read.
+"""The names that a checkpoint may use, and what each stands for when it is read.
 
 Nothing is imported because a file asks for it: a name is looked up in a table of harmless things,
 and the call of a function is a call of ours, with checked arguments. Users may add classes of their
@@ -32,7 +32,7 @@ class StorageType:
 
 
 class Entry:
-    """What a name stands for: a `value`, and how it is called, made and given its state, where a
+    """The meaning of a name: a `value`, and how it is called, made and given its state, where a
     file may do that.
 
     The arguments of a call are plain data: values of the program's own classes, which have methods
@@ -86,7 +86,7 @@ def give_state(target: Any, state: Any) -> None:
 
 
 def _descriptors(cls: type, name: str) -> list[Any]:
-    """What the interpreter itself made for an attribute of that name: slots and `__dict__`."""
+    """The interpreter's own descriptors of an attribute of that name: slots and `__dict__`."""
     own = (types.MemberDescriptorType, types.GetSetDescriptorType)
     made = (vars(base).get(name) for base in cls.__mro__ if base is not object)
     kinds = own if name == "__dict__" else own[:1]
@@ -304,7 +304,7 @@ ALLOW = (
 
 
 def find(module: str, name: str) -> Union[Entry, str]:
-    """What the name stands for, or what to do about it if a checkpoint may not use it."""
+    """The entry of the name, or what to do about it if a checkpoint may not use it."""
     entry = known(module, name)
     if entry is not None:
         return entry
@@ -315,7 +315,7 @@ def find(module: str, name: str) -> Union[Entry, str]:
 
 
 def known(module: str, name: str) -> Optional[Entry]:
-    """What the tables say of a name: that of the user and the standard one."""
+    """The entry of a name in the tables: that of the user and the standard one."""
     full = f"{module}.{name}"
     if module in _FORBIDDEN_MODULES:
         return None
@@ -388,7 +388,7 @@ def _new_of(cls: type) -> Callable:
 
 
 def get_safe_globals() -> list[_Given]:
-    """What `add_safe_globals` was given."""
+    """The classes and functions given to `add_safe_globals`."""
     return [given for given, _ in _user_entries.values()]
 
 

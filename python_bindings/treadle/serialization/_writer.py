@@ -99,7 +99,7 @@ class CheckpointPickler(pickle._Pickler):
         self._references: dict[Any, _StorageReference] = {}
 
     def stored(self) -> Iterator[tuple[str, int, Any]]:
-        """Of each storage its key, number of elements and the storage."""
+        """The key, the number of elements and the storage itself, of each storage."""
         for reference in self._references.values():
             yield reference.key, reference.numel, self.storages[int(reference.key)]
 

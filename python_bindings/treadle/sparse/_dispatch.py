@@ -1,4 +1,4 @@
-"""What the library's functions and operators do with sparse tensors: those named here, the methods
+"""The library's functions and operators on sparse tensors: those named here, the methods
 that sparse tensors have, and for all others an error.
 """
 

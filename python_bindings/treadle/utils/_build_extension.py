@@ -1,7 +1,7 @@
 """Extensions in the setup.py of a project: the command build_ext, over the compiler of `load`.
 
-What goes into the wheel of an operator library is the generated package (functions, stubs, model)
-with its extension module; files of the project's own package win over generated ones.
+The wheel of an operator library has the generated package (functions, stubs, model) with its
+extension module; files of the project's own package win over generated ones.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -20,7 +20,7 @@ from . import _compiler
 
 __all__ = ["BuildExtension", "CppExtension"]
 
-# What of a generated folder belongs to the Python package.
+# The files of a generated folder that belong to the Python package.
 _PACKAGE_FILES = ("*.py", "*.pyi", "py.typed", "opmodel.json")
 _BANNER = "# Generated from "
 

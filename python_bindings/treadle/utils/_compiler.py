@@ -44,7 +44,7 @@ FLAGS = [
 
 
 class CompilerError(RuntimeError):
-    """What the compiler says first, with the place it says it of."""
+    """The compiler's first error, with its place."""
 
 
 @dataclass
@@ -76,12 +76,12 @@ def extension_file() -> Path:
 
 
 def compile_flags() -> list[str]:
-    """What every source is compiled with."""
+    """The flags that every source is compiled with."""
     return [*FLAGS, *(f"-isystem{path}" for path in include_paths())]
 
 
 def link_flags() -> list[str]:
-    """What every extension is linked with: Treadle's two libraries, which are loaded already."""
+    """The flags that every extension is linked with: Treadle's two libraries, loaded already."""
     return ["-shared", "-fopenmp", str(PACKAGE / "lib" / "libtreadle.so"), str(extension_file())]
 
 
@@ -103,7 +103,7 @@ def compiler() -> list[str]:
 
 @lru_cache(maxsize=None)
 def _version(command: tuple[str, ...]) -> str:
-    """What the compiler calls itself: another one makes other objects."""
+    """The compiler's name and version: another one makes other objects."""
     done = subprocess.run([*command, "--version"], capture_output=True, text=True)
     return done.stdout.partition("\n")[0]
 

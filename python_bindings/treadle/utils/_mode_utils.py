@@ -1,4 +1,4 @@
-"""What code with modes over operators asks beside the modes themselves."""
+"""Helpers of code with modes over operators, beside the modes themselves."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -50,7 +50,7 @@ class TorchDispatchMode:
 
     `func` is a member of treadle.ops, `types` holds the classes among the arguments that take over
     operators themselves, and func(*args, **kwargs) calls the operator as if this block had ended.
-    Of several blocks the innermost is asked first. A result that the operator's schema does not
+    The innermost of several blocks is asked first. A result that the operator's schema does not
     have is RuntimeError; NotImplemented leaves the call to the classes of the arguments, and is
     TypeError where these leave it as well.
     """
@@ -248,10 +248,10 @@ def _share(func: Any, argument: Any, results: Any) -> None:
 
 
 def return_and_correct_aliasing(func: Any, args: Tuple, kwargs: Optional[Dict], out: Any) -> Any:
-    """What __torch_dispatch__ of a class that stands for other tensors is to return for `out`,
-    which it has made: of an operator that writes its arguments these themselves, and views over the
-    storage of the tensor that they are views of. An operator that changes the geometry of its
-    argument, such as t_, changes that of the class's tensor as well.
+    """The result that __torch_dispatch__ of a class that stands for other tensors is to return for
+    `out`, which it has made: the arguments themselves where the operator writes them, and views
+    over the storage of the tensor that they are views of. An operator that changes the geometry of
+    its argument, such as t_, changes that of the class's tensor as well.
 
     RuntimeError for a view of another class than the tensor's.
     """

@@ -25,7 +25,7 @@ Tensor = _C.Tensor
 
 
 class CheckpointPolicy(enum.Enum):
-    """What is to become of an operator's results. MUST and PREFER are the same but to compilers."""
+    """The fate of an operator's results. MUST and PREFER are the same but to compilers."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -40,8 +40,8 @@ _OFFLOADS = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFL
 
 
 class SelectiveCheckpointContext:
-    """What a policy is given beside the operator and its arguments: whether it is the second
-    run, and in the first the operator's result."""
+    """The context that a policy is given beside the operator and its arguments: whether it is the
+    second run, and in the first the operator's result."""
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute = is_recompute

@@ -1,4 +1,4 @@
-"""What a program for PyTorch calls to name a device from outside and to give tensors its methods.
+"""Calls of programs for PyTorch that name a device from outside and give tensors its methods.
 Here a backend has its own name, and the methods are there once it is loaded.
 
     treadle.load_backend("libmine.so")

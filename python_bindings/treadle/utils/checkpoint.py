@@ -39,10 +39,10 @@ class CheckpointError(RuntimeError):
 
 
 class _Surroundings:
-    """What a function's run depends on beside its arguments: autocast and random numbers."""
+    """The conditions of a function's run beside its arguments: autocast and random numbers."""
 
     def __init__(self, preserve_rng_state: bool) -> None:
-        # Of every device: what the function uses is not known before it runs.
+        # Every device: those that the function uses are not known before it runs.
         generators = random._generators_of(None, None) if preserve_rng_state else ()
         kept = [_C.default_generator, *generators] if preserve_rng_state else []
         self.random_states = [(generator, generator.get_state()) for generator in kept]
@@ -262,7 +262,7 @@ class _Frame:
 
 
 def _value(slot: _Slot) -> Tensor:
-    """What the slot stands for, in the backward that runs, or for a look at it outside of one."""
+    """The tensor of the slot, in the backward that runs, or for a look at it outside of one."""
     frame, number = slot.frame, _C._current_backward()
     if number < 0:
         # Nothing will say that the look is over, so nothing is kept for another.
@@ -446,7 +446,7 @@ class DefaultDeviceType:
 
     @staticmethod
     def get_device_type() -> str:
-        """What was set last."""
+        """The type that was set last."""
         return DefaultDeviceType._default_device_type
 
 

@@ -1,4 +1,4 @@
-"""What a report of a fault should say of the machine: `python -m treadle.utils.collect_env`."""
+"""The facts about the machine for a report of a fault: `python -m treadle.utils.collect_env`."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -25,7 +25,7 @@ PIP_PATTERNS = "torch numpy mypy flake8 treadle triton optree onnx nccl nvidia c
 
 
 class SystemEnv(NamedTuple):
-    """What is known; None for what is not."""
+    """The facts; None for those that are not known."""
 
     version: str
     follows: str
@@ -54,7 +54,7 @@ def run(command: Any) -> Tuple[int, str, str]:
 
 
 def run_and_read_all(run_lambda: Any, command: Any) -> Optional[str]:
-    """What a program says; None where it fails."""
+    """The output of a program; None where it fails."""
     status, output, _ = run_lambda(command)
     return output if status == 0 else None
 
@@ -132,7 +132,7 @@ def get_cudnn_version(run_lambda: Any) -> Optional[str]:
 
 
 def get_intel_gpu_onboard(run_lambda: Any) -> str:
-    """What the system says of Intel's GPUs; "N/A" for nothing."""
+    """The system's report of Intel's GPUs; "N/A" for nothing."""
     said = run_and_read_all(run_lambda, ["xpu-smi", "discovery"])
     return said or "N/A"
 
@@ -206,7 +206,7 @@ def get_os(run_lambda: Any) -> str:
 
 
 def get_python_platform() -> str:
-    """What Python calls the platform."""
+    """Python's name of the platform."""
     return platform.platform()
 
 
@@ -216,7 +216,7 @@ def get_libc_version() -> str:
 
 
 def get_cpu_info(run_lambda: Any) -> str:
-    """What lscpu says, or else the name and number of processors."""
+    """The output of lscpu, or else the name and number of processors."""
     found = run_and_read_all(run_lambda, "lscpu")
     return found or f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors"
 

@@ -90,7 +90,7 @@ def _only_cpu(who: str, device_type: str) -> None:
 
 
 def requirement() -> str:
-    """What a project that is compiled against this Treadle requires: "treadle==0.1.0".
+    """The requirement of a project that is compiled against this Treadle: "treadle==0.1.0".
 
     Its C++ code fits no other release, so pip must not put another one beside it.
     """
@@ -103,7 +103,7 @@ def get_cxx_compiler() -> str:
 
 
 def _says(*command: str) -> str:
-    """What a program says, all of it; "" where it is not there or fails."""
+    """The output of a program, all of it; "" where it is not there or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:
@@ -182,7 +182,7 @@ def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) 
 
 # ---- just in time --------------------------------------------------------------------------------
 
-# What this program has loaded: name -> (what it was built from, what load() returned).
+# The loaded extensions of this program: name -> (what it was built from, what load() returned).
 _loaded: dict[str, tuple[str, Any]] = {}
 
 

@@ -77,7 +77,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
 
 @register_flop_formula(aten.mm)
 def mm_flop(a_shape: Any, b_shape: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """Of a product of matrices."""
+    """The count of a product of matrices."""
     (m, k), (k2, n) = a_shape, b_shape
     if k != k2:
         raise AssertionError(
@@ -88,24 +88,24 @@ def mm_flop(a_shape: Any, b_shape: Any, *args: Any, out_shape: Any = None, **kwa
 
 @register_flop_formula(aten.addmm)
 def addmm_flop(self_shape: Any, a_shape: Any, b_shape: Any, *args: Any, **kwargs: Any) -> int:
-    """Of a product of matrices; the sum is not counted."""
+    """The count of a product of matrices; the sum is not counted."""
     return mm_flop(a_shape, b_shape)
 
 
 @register_flop_formula(aten.bmm)
 def bmm_flop(a_shape: Any, b_shape: Any, *args: Any, **kwargs: Any) -> int:
-    """Of a batch of products of matrices."""
+    """The count of a batch of products of matrices."""
     return a_shape[0] * mm_flop(tuple(a_shape[1:]), tuple(b_shape[1:]))
 
 
 @register_flop_formula(aten.baddbmm)
 def baddbmm_flop(self_shape: Any, a_shape: Any, b_shape: Any, *args: Any, **kwargs: Any) -> int:
-    """Of a batch of products of matrices; the sum is not counted."""
+    """The count of a batch of products of matrices; the sum is not counted."""
     return bmm_flop(a_shape, b_shape)
 
 
 def conv_flop_count(x_shape: Any, w_shape: Any, out_shape: Any, transposed: bool = False) -> int:
-    """Of a convolution without its bias: x is (N, C, ...), w (C_out, C_in / groups, ...)."""
+    """A convolution without its bias: x is (N, C, ...), w (C_out, C_in / groups, ...)."""
     places = (x_shape if transposed else out_shape)[2:]
     return 2 * x_shape[0] * prod(places) * prod(w_shape)
 
@@ -123,13 +123,13 @@ def conv_flop(
     out_shape: Any = None,
     **kwargs: Any,
 ) -> int:
-    """Of a convolution."""
+    """The count of a convolution."""
     return conv_flop_count(x_shape, w_shape, out_shape, transposed)
 
 
 def _grad_weight_flop(moved_shape: Any, whole_shape: Any, weight_shape: Any) -> int:
-    """Of a convolution's gradient for its weight: each place of `moved` is multiplied with a window
-    of `whole`. As in PyTorch, groups do not make it less."""
+    """The count of a convolution's gradient for its weight: each place of `moved` is multiplied
+    with a window of `whole`. As in PyTorch, groups do not make it less."""
     return 2 * prod(moved_shape) * whole_shape[1] * prod(weight_shape[2:])
 
 
@@ -149,7 +149,7 @@ def conv_backward_flop(
     out_shape: Any = None,
     **kwargs: Any,
 ) -> int:
-    """Of a convolution's gradients for its input and its weight."""
+    """The count of a convolution's gradients for its input and its weight."""
     flops = 0
     if output_mask[0]:
         flops += conv_flop_count(grad_out_shape, w_shape, x_shape, not transposed)
@@ -160,7 +160,7 @@ def conv_backward_flop(
 
 
 def sdpa_flop_count(query_shape: Any, key_shape: Any, value_shape: Any) -> int:
-    """Of attention: the products of queries with keys, and of weights with values."""
+    """The count of attention: the products of queries with keys, and of weights with values."""
     *heads, queries, size = query_shape
     return 2 * prod(heads) * queries * key_shape[-2] * (size + value_shape[-1])
 
@@ -174,14 +174,14 @@ def sdpa_flop(
     out_shape: Any = None,
     **kwargs: Any,
 ) -> int:
-    """Of attention, whatever the mask leaves out."""
+    """The count of attention, whatever the mask leaves out."""
     return sdpa_flop_count(query_shape, key_shape, value_shape)
 
 
 def sdpa_backward_flop_count(
     grad_out_shape: Any, query_shape: Any, key_shape: Any, value_shape: Any
 ) -> int:
-    """Of attention's gradients: five products, as the weights are computed again."""
+    """The count of attention's gradients: five products, as the weights are computed again."""
     *heads, queries, size = query_shape
     return 2 * prod(heads) * queries * key_shape[-2] * (3 * size + 2 * value_shape[-1])
 
@@ -196,7 +196,7 @@ def sdpa_backward_flop(
     out_shape: Any = None,
     **kwargs: Any,
 ) -> int:
-    """Of attention's gradients."""
+    """The count of attention's gradients."""
     return sdpa_backward_flop_count(grad_out_shape, query_shape, key_shape, value_shape)
 
 
@@ -283,11 +283,10 @@ class FlopCounterMode:
         skip_unsupported: takes nothing away: an operator without a formula counts for nothing but
             for what it is made of.
 
-    Of an operator that has a formula the operators inside are not counted. The gradients of
-    convolutions and, in a backward pass, of attention are counted by the library's own formulas
-    alone. Products with vectors are counted as products of matrices
-    where that is what runs. Raises RuntimeError when treadle.profiler records already, and a
-    profiler cannot record inside the block.
+    The operators inside one that has a formula are not counted. The gradients of convolutions and,
+    in a backward pass, of attention are counted by the library's own formulas alone. Products with
+    vectors are counted as products of matrices where that is what runs. Raises RuntimeError when
+    treadle.profiler records already, and a profiler cannot record inside the block.
     """
 
     def __init__(

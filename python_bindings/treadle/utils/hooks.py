@@ -15,7 +15,7 @@ _next_id = itertools.count()
 
 
 class RemovableHandle:
-    """What registering a hook returns; `remove()` takes the hook away. Works as a context manager
+    """The result of registering a hook; `remove()` takes the hook away. Works as a context manager
     too. `hooks_dict_ref()` is the dictionary, None when it is gone."""
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Which module a program is in: `with ModuleTracker() as tracker: ... tracker.parents`."""
+"""The module a program is in: `with ModuleTracker() as tracker: ... tracker.parents`."""
 
 # SPDX-License-Identifier: Apache-2.0
 

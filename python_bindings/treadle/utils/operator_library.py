@@ -32,7 +32,7 @@ _MARK = b"treadle-library-stamp:"
 
 
 class Stamp(NamedTuple):
-    """What C++ code was compiled for: a version, and a name for the headers it saw."""
+    """The target of compiled C++ code: a version, and a name for the headers it saw."""
 
     version: str
     abi: str
@@ -92,7 +92,7 @@ class OperatorLibrary:
 
     @cached_property
     def model(self) -> Mapping[str, Any]:
-        """What schemac made of the library's YAML: {"operators": [...], ...}."""
+        """The model that schemac made of the library's YAML: {"operators": [...], ...}."""
         return json.loads((self.folder / "opmodel.json").read_text())
 
 

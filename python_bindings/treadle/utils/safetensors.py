@@ -363,7 +363,7 @@ def _sharing(tensors: dict[str, Tensor]) -> Iterator[list[str]]:
 
 
 def _kept_names(state: dict[str, Tensor], preferred: Any = ()) -> dict[str, list[str]]:
-    """Of tensors that share memory the one to keep, with the names of the others."""
+    """The one to keep of tensors that share memory, with the names of the others."""
     kept = {}
     for names in _sharing(state):
         if len(names) < 2:
@@ -389,8 +389,8 @@ def save_model(
     metadata: Optional[dict[str, str]] = None,
     force_contiguous: bool = True,
 ) -> None:
-    """Write the state of a network. Of parameters that it shares one is written; the metadata say
-    which."""
+    """Write the state of a network. One of the parameters that share memory is written; the
+    metadata say which."""
     state = model.state_dict()
     for keep, others in _kept_names(state).items():
         for name in others:

@@ -38,7 +38,7 @@ class QuantWrapper(nn.Module):
         self.train(module.training)
 
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803
-        """What the module makes of its argument."""
+        """The result of the module for its argument."""
         return self.dequant(self.module(self.quant(X)))
 
 

@@ -1,7 +1,7 @@
 """Divergences of distributions of two families: less the entropy of p, less the mean under p of
 log(q).
 
-What that mean needs of p is little: its mean and variance, that of log(x), or that of exp(t x). So
+That mean needs little of p: its mean and variance, that of log(x), or that of exp(t x). So
 a family q has one formula, for every p that has those.
 """
 

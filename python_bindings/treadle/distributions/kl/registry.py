@@ -12,7 +12,7 @@ from treadle.distributions.distribution import Distribution
 
 Divergence = Callable[[Any, Any], Tensor]
 
-# What register_kl() entered, and what lookups found.
+# The entries of register_kl(), and the results of lookups.
 _KL_REGISTRY: dict[tuple[type, type], Divergence] = {}
 _KL_MEMOIZE: dict[tuple[type, type], Any] = {}
 

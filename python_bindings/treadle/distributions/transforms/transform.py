@@ -92,7 +92,7 @@ class Transform:
         return y
 
     def _inv_call(self, y: Tensor) -> Tensor:
-        """What is mapped to `y`."""
+        """The value that is mapped to `y`."""
         if self._cache_size == 0:
             return self._inverse(y)
         known_x, known_y = self._cached_x_y

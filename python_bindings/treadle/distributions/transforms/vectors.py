@@ -71,7 +71,7 @@ class StickBreakingTransform(_OfOneKind):
     def _inverse(self, y: Tensor) -> Tensor:
         parts = y[..., :-1]
         to_come = y.shape[-1] - parts.new_ones(parts.shape[-1]).cumsum(-1)
-        # What is left is positive even where parts that were rounded sum to more than 1.
+        # The rest is positive even where parts that were rounded sum to more than 1.
         left = _C.clamp(1 - parts.cumsum(-1), min=finfo(y.dtype).tiny)
         return parts.log() - left.log() + to_come.log()
 
@@ -108,7 +108,7 @@ class CorrCholeskyTransform(Transform):
         return whole * pad(left[..., :-1], [1, 0], value=1)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        # Of each row, the square of what is left after each column.
+        # By row, the square of what is left after each column.
         left = 1 - _C.cumsum(y * y, dim=-1)
         left = tril_matrix_to_vec(pad(left[..., :-1], [1, 0], value=1), diag=-1)
         partial = tril_matrix_to_vec(y, diag=-1) / left.sqrt()
@@ -140,8 +140,8 @@ class CorrCholeskyTransform(Transform):
 
 
 class LowerCholeskyTransform(_OfOneKind):
-    """Matrices to lower triangular ones with a positive diagonal, the exponential of theirs. What
-    is above the diagonal has no influence.
+    """Matrices to lower triangular ones with a positive diagonal, the exponential of theirs. The
+    elements above the diagonal have no influence.
     """
 
     domain = constraints.independent(constraints.real, 2)

@@ -459,7 +459,7 @@ class Partitioner:
 
         def cost(partitions: List[Partition]) -> Tuple[float, int]:
             time = self._cost(partitions, transfer_rate_bytes_per_sec, node_to_latency_mapping)
-            # Of those that take as long, or do not fit yet, the smaller.
+            # Among those that take as long, or do not fit yet, the smaller.
             return time, sum(p.used_mem_bytes for p in partitions)
 
         for node in self._calls():

@@ -6,8 +6,8 @@ relate.
     @dynamic_spec({"x": TensorSpec([B, STATIC]), "n": IntVar("n")})
     def step(x, n): ...
 
-What is said is kept with the function, for whoever reads it. Programs run as they are written, for
-the sizes that come, so that nothing is compiled by it and nothing is checked.
+The specs are kept with the function, for whoever reads them. Programs run as they are written, for
+the sizes that come, so nothing is compiled and nothing is checked.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -188,7 +188,7 @@ class _Several:
 
 
 class TensorSpec(_Several):
-    """What each size of a tensor is: a variable, an expression, a number, or STATIC. TypeError for
+    """The size of each dimension: a variable, an expression, a number, or STATIC. TypeError for
     something else."""
 
     _title = "Tensor"
@@ -220,7 +220,7 @@ class TensorSpec(_Several):
 
 
 class DictSpec(_Several):
-    """What the values of a dict are, by its keys, which are str or int: TypeError."""
+    """The specs of the values of a dict, by its keys, which are str or int: TypeError."""
 
     _title = "dict_spec"
 
@@ -244,7 +244,7 @@ class DictSpec(_Several):
 
 
 class ObjectSpec(_Several):
-    """What the attributes of an object are."""
+    """The specs of the attributes of an object."""
 
     _title = "object_spec"
 
@@ -265,7 +265,7 @@ class ObjectSpec(_Several):
 
 
 class SeqSpec(_Several):
-    """What the items of a list or tuple are; those that are not said do not vary."""
+    """The specs of the items of a list or tuple; those that have none do not vary."""
 
     _title = "seq_spec"
 
@@ -290,7 +290,7 @@ class SeqSpec(_Several):
 
 
 class ParamsSpec(_Several):
-    """What the parameters of a function are, by their names; a list for "*args", a dict for
+    """The specs of the parameters of a function, by their names; a list for "*args", a dict for
     "**kwargs". TypeError for names that are no str, ValueError for other values of these two."""
 
     _VARARGS_KEY, _VARKW_KEY = "*args", "**kwargs"
@@ -334,8 +334,8 @@ class _Nested(_Several):
 
 
 class ShapesSpec(_Several):
-    """What the parameters of a function are, and relations of the variables in them. TypeError for
-    others, NotImplementedError for `globals`, which PyTorch does not take either."""
+    """The specs of the parameters of a function, and relations of the variables in them. TypeError
+    for others, NotImplementedError for `globals`, which PyTorch does not take either."""
 
     _title = "shapes_spec"
 

@@ -3,7 +3,7 @@ traced, so that branches and loops over them go one way.
 
     traced = symbolic_trace(module, meta_args={"x": treadle.ones(2, 3, device="meta")})
 
-What is found holds for the sizes of the examples.
+The graph holds for the sizes of the examples.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -71,7 +71,7 @@ def get_innermost_proxy_mode() -> Optional[Any]:
 
 
 def handle_sym_dispatch(func: Callable, args: Any, kwargs: Any) -> Any:
-    """What a function of sizes returns inside of make_fx(), where sizes are numbers.
+    """The result of a function of sizes inside of make_fx(), where sizes are numbers.
     AssertionError outside of it."""
     if get_proxy_mode() is None:
         raise AssertionError("handle_sym_dispatch: expected make_fx() at work, got none")
@@ -135,7 +135,7 @@ class DecompositionInterpreter(Interpreter):
         return self._call("get_attr", target, args, kwargs)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """What the table has for the function, or a call of it."""
+        """The result of the table's entry for the function, or a call of it."""
         if target in self.decomposition_table:
             return self.decomposition_table[target](*args, **kwargs)
         return self._call("call_function", target, args, kwargs)

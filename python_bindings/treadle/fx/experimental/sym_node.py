@@ -68,8 +68,8 @@ def _operator(name: str) -> Callable[..., Any]:
 
 
 class DynamicInt(int):
-    """An int that a compiler would not take for a constant. What integer arithmetic makes of it is
-    one, too. AssertionError for what is no int."""
+    """An int that a compiler would not take for a constant. Integer arithmetic with it gives one,
+    too. AssertionError for what is no int."""
 
     def __new__(cls, val: int) -> DynamicInt:
         if not isinstance(val, int):

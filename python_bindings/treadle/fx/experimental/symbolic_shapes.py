@@ -269,7 +269,7 @@ def is_symbol_binding_fx_node(node: Any) -> None:
 
 
 class DimDynamic(Enum):
-    """What a compiler is to assume of a size."""
+    """A compiler's assumption about a size."""
 
     DYNAMIC = 0
     DUCK = 1
@@ -280,12 +280,12 @@ class DimDynamic(Enum):
 
 @dataclass(frozen=True)
 class SymbolicContext:
-    """What is said of the sizes of one input."""
+    """The statements about the sizes of one input."""
 
 
 @dataclass(frozen=True)
 class SymIntSymbolicContext(SymbolicContext):
-    """What is said of an int."""
+    """The statement about an int."""
 
     constraint: Any
 
@@ -296,7 +296,7 @@ def _filled(values: Optional[List[Any]], count: int, make: Callable[[], Any]) ->
 
 @dataclass(frozen=True)
 class StatelessSymbolicContext(SymbolicContext):
-    """What is said of each size of a tensor; a list that is not given has nothing for each."""
+    """The statements about each size of a tensor; a list that is not given has nothing for each."""
 
     dynamic_sizes: List[DimDynamic]
     dynamic_strides: Any = None
@@ -400,7 +400,7 @@ class CallMethodKey:
         return f".{self.name}()"
 
     def get(self, o: Any) -> Any:
-        """What the method returns."""
+        """The result of the method."""
         return getattr(o, self.name)()
 
 
@@ -460,7 +460,7 @@ class GuardOnDataDependentSymNode(RuntimeError):
 
 
 class ConstraintViolationError(RuntimeError):
-    """What a program said of a size is not true."""
+    """A size is not as the program said."""
 
 
 class PendingUnbackedSymbolNotFound(RuntimeError):

@@ -37,12 +37,12 @@ class GraphTransformObserver:
         self.active = False
 
     def apply_gm_pass(self, pass_fn: Callable[[GraphModule], T]) -> Optional[T]:
-        """What a pass over the module returns."""
+        """The result of a pass over the module."""
         with self:
             return pass_fn(self.gm)
 
     def apply_graph_pass(self, pass_fn: Callable[[Graph], T]) -> Optional[T]:
-        """What a pass over the graph of the module returns."""
+        """The result of a pass over the graph of the module."""
         with self:
             return pass_fn(self.gm.graph)
 

@@ -1,4 +1,4 @@
-"""Which nodes of a graph something can run: predicates over nodes, and what combines them.
+"""Predicates that say whether something can run a node, and functions that combine them.
 
 Example:
 

@@ -2,7 +2,7 @@
 
     reinplace(traced, x)      # x.relu().add(1) becomes x.relu().add_(1)
 
-It is for graphs without gradients. What shares memory is found by a run on examples.
+It is for graphs without gradients. A run on examples finds the nodes that share memory.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -70,7 +70,7 @@ def _memory(value: Any) -> Set[int]:
 
 
 class _Sharing:
-    """Which nodes share memory, of their own accord and as calls write over their inputs."""
+    """The nodes that share memory, of their own accord and as calls write over their inputs."""
 
     def __init__(self, nodes: List[Node], values: Dict[Node, Any]) -> None:
         self._nodes, self._place = nodes, {node: i for i, node in enumerate(nodes)}

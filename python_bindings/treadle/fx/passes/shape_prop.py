@@ -20,7 +20,7 @@ from treadle.fx.node import Node, map_aggregate
 
 
 class TensorMetadata(NamedTuple):
-    """What there is to know of a tensor but its values."""
+    """The properties of a tensor, without its values."""
 
     shape: _C.Size
     dtype: _C.dtype

@@ -98,7 +98,7 @@ def split_module(
 
 
 def _place_attributes(m: GraphModule, part_of: Dict[Node, Partition]) -> Dict[str, Dict[Node, Any]]:
-    """Which reads of attributes stay outside, as the output uses them."""
+    """The reads of attributes that stay outside, as the output uses them."""
     outside: Dict[Node, None] = {}
     for node in m.graph.nodes:
         if node.op == "get_attr" and any(user not in part_of for user in node.users):

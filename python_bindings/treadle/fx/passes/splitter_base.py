@@ -1,4 +1,4 @@
-"""What splitters of graphs for a device ("acc") and the rest ("cpu") are made of.
+"""The parts of splitters of graphs for a device ("acc") and the rest ("cpu").
 
 Example:
 
@@ -45,7 +45,7 @@ class SplitResult(NamedTuple):
 
 
 class NodeEvent:
-    """What happened to a node: `desc` says it, `dep` is the node because of which."""
+    """An event of a node: `desc` says what happened, `dep` is the node because of which."""
 
     def __init__(self, source: Node, desc: str, dep: Optional[Node] = None) -> None:
         self.source, self.desc, self.dep = source, desc, dep

@@ -1,4 +1,4 @@
-"""What passes that split graphs share."""
+"""The common parts of passes that split graphs."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -23,7 +23,7 @@ CALLABLE_NODE_OPS = {"call_module", "call_function", "call_method"}
 
 
 def get_node_target(submodules: Mapping[str, nn.Module], node: Node) -> str:
-    """What a node calls, as text: the class of a module, the name of a function or method."""
+    """The target of a node, as text: the class of a module, the name of a function or method."""
     if node.op not in CALLABLE_NODE_OPS:
         raise AssertionError(
             f"get_node_target: expected a node of {', '.join(sorted(CALLABLE_NODE_OPS))}, "

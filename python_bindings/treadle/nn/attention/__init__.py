@@ -1,4 +1,4 @@
-"""Which implementation of scaled_dot_product_attention may be used. There is one here, which works
+"""The choice of an implementation of scaled_dot_product_attention. There is one here, which works
 in blocks; the choice is accepted and remembered, and changes nothing.
 
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION):

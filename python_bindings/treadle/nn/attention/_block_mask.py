@@ -48,7 +48,7 @@ def _ordered_to_dense(num_blocks_in_row: Tensor, col_indices: Tensor, num_cols: 
     there = _C.arange(col_indices.shape[-1], device=col_indices.device)
     used = (there < num_blocks_in_row.unsqueeze(-1)).to(_C.int32)
     shape = (*col_indices.shape[:-1], num_cols + 1)
-    # What is not used goes to a column of its own, which is cut off.
+    # Entries that are not used go to a column of their own, which is cut off.
     columns = _C.where(used.bool(), col_indices.long(), num_cols)
     zeros = _C.zeros(shape, dtype=_C.int32, device=col_indices.device)
     return zeros.scatter(-1, columns, used)[..., :num_cols].contiguous()
@@ -70,7 +70,7 @@ def _convert_mask_to_block_mask(
 
     batch, heads, q_len, kv_len = mask.shape
     rows, columns = _blocks_along(q_len, Q_BLOCK_SIZE), _blocks_along(kv_len, KV_BLOCK_SIZE)
-    # What lies behind the end is not let through, nor does it make a block partial.
+    # Elements behind the end are not let through, so that a block with some of them is never full.
     extra = (0, columns * KV_BLOCK_SIZE - kv_len, 0, rows * Q_BLOCK_SIZE - q_len)
     padded = nn.functional.pad(mask.to(_C.bool), extra, value=False)
     cut = padded.reshape(batch, heads, rows, Q_BLOCK_SIZE, columns, KV_BLOCK_SIZE)

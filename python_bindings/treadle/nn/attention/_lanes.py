@@ -2,9 +2,9 @@
 
     evaluate(lambda b, h, q, kv: q >= kv, places(2, 4, 128, 128))
 
-The function speaks of one place; its arguments stand for all places. What it does to them by
-elementwise operators, and by looking them up in tensors, is done for all in one step. A function
-that does something else is called for each place instead: the result is the same, later.
+The function speaks of one place; its arguments stand for all places. Elementwise operators on them,
+and looking them up in tensors, work for all places in one step. A function that does something else
+is called for each place instead: the result is the same, later.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -29,7 +29,7 @@ _SIGNS = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
 _OF_PYTHON = {f"__{side}{sign}__" for side in ("", "r") for sign in _SIGNS} | {
     f"__{sign}__" for sign in "lt le gt ge eq ne neg pos invert abs".split()
 }
-# What changes the dtype of each element, or nothing.
+# Methods that change the dtype of each element, or nothing.
 _CONVERSIONS = set("to type bool int long float double half bfloat16 clone contiguous".split())
 _known: Dict[str, bool] = {}
 
@@ -95,7 +95,7 @@ def _property(name: str, lanes: "_Lanes") -> Any:
 
 
 class _Rows:
-    """What is left of a tensor when some of its first dimensions have been looked up."""
+    """A tensor some of whose first dimensions have been looked up."""
 
     def __init__(self, table: Tensor, indices: Tuple[Any, ...]) -> None:
         self._table, self._indices = table, indices

@@ -50,7 +50,7 @@ FlexKernelOptions = dict
 
 
 class AuxRequest(NamedTuple):
-    """Which further results are wanted."""
+    """The further results that are wanted."""
 
     lse: bool = False
     max_scores: bool = False

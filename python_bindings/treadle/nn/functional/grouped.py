@@ -30,7 +30,7 @@ def grouped_mm(
     out_dtype: Any = None,
 ) -> Tensor:
     """The product of each group of `mat_a` with its group of `mat_b`. An operand of three
-    dimensions has a matrix for each group. Of one with two `offs`, integers, says where the groups
+    dimensions has a matrix for each group. For one of two, the integers `offs` say where the groups
     end: of rows of `mat_a`, of columns of `mat_b`, and of what is summed over where both have two;
     what comes after the last group gives zeros. ValueError where they do not fit."""
     if mat_a.dim() not in (2, 3) or mat_b.dim() not in (2, 3):

@@ -64,7 +64,7 @@ def register_module_full_backward_pre_hook(hook: Callable) -> hooks.RemovableHan
     return _add_global(_global_backward_pre_hooks, hook)
 
 
-# Which of the two kinds of backward hooks all modules have, if they have any.
+# Whether the backward hooks of all modules, if there are any, are full.
 _global_is_full = [True]
 
 
@@ -120,7 +120,7 @@ def register_module_module_registration_hook(hook: Callable) -> hooks.RemovableH
 
 
 def registered(kind: str, module: Any, name: str, value: Any) -> Any:
-    """What a module is to keep under a name: the value, or what a hook puts in its place."""
+    """The value that a module is to keep under a name: the given one, or a hook's instead."""
     for hook in list(_global_registrations[kind].values()):
         replaced = hook(module, name, value)
         if replaced is not None:
@@ -314,7 +314,7 @@ def _gate_function() -> Any:
                 ctx.on_backward = on_backward
                 ctx.set_materialize_grads(False)
                 passed = tuple(tensor.view(tensor.shape) for tensor in tensors)
-                # What needed no gradient before the gate needs none behind it.
+                # A tensor that needed no gradient before the gate needs none behind it.
                 constant = [new for new, old in zip(passed, tensors) if not old.requires_grad]
                 ctx.mark_non_differentiable(*constant)
                 return passed

@@ -79,7 +79,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def _clusters(self) -> Iterator[tuple[int, int, int]]:
-        """Of each cluster: its place, its first class, and the one after its last."""
+        """The place of each cluster, its first class, and the one after its last."""
         for place, low in enumerate(self.cutoffs[:-1]):
             yield place, low, self.cutoffs[place + 1]
 
@@ -110,7 +110,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self._check_input_dim(input_, 2)
         self._check_targets(target_)
 
-        # What the head is to score for each target, and what is within the clusters.
+        # The class that the head is to score for each target, and the score within the clusters.
         of_head = target_.clone()
         within = input_.new_zeros(target_.shape[0])
         for place, low, high in self._clusters():

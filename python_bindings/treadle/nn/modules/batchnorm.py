@@ -97,7 +97,7 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
-    """What the layers share; they differ in the inputs they take."""
+    """The common part of the layers; they differ in the inputs they take."""
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)

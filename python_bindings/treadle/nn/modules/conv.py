@@ -20,7 +20,7 @@ _Ints = Union[int, tuple[int, ...]]
 
 
 class _ConvNd(Module):
-    """What the layers share; `_dims` is how many dimensions they go over."""
+    """The common part of the layers; `_dims` is how many dimensions they go over."""
 
     _dims = 0
 

@@ -13,7 +13,7 @@ from .batchnorm import _NormBase
 
 
 class _InstanceNorm(_NormBase):
-    """What the layers share: inputs are (N, C, ...) or one sample (C, ...)."""
+    """The common part of the layers: inputs are (N, C, ...) or one sample (C, ...)."""
 
     dims = 0  # of a sample behind its channels
 

@@ -38,7 +38,7 @@ else:
 
 
 class LazyModuleMixin(_Mixed):
-    """What a lazy layer does until its parameters exist. A subclass makes them in
+    """The behaviour of a lazy layer until its parameters exist. A subclass makes them in
     `initialize_parameters(input)`."""
 
     cls_to_become: Optional[type] = None
@@ -77,7 +77,7 @@ class LazyModuleMixin(_Mixed):
             self.__class__ = self.cls_to_become
 
     def _lazy_load_hook(self, state_dict: dict, prefix: str, *others: Any) -> None:
-        """What is loaded says the shapes."""
+        """Loaded tensors give the shapes."""
         for name, own in (*self._parameters.items(), *self._buffers.items()):
             given = state_dict.get(prefix + name)
             if is_lazy(own) and isinstance(given, Tensor) and not is_lazy(given):
@@ -90,7 +90,7 @@ class LazyModuleMixin(_Mixed):
                 destination[prefix + name] = own
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *others: Any) -> None:
-        """What still waits in the dictionary too stays as it is."""
+        """A parameter that is lazy in the dictionary, too, stays as it is."""
         lazy = {key for key, value in state_dict.items() if is_lazy(value)}
         held = {}
         for holder in (self._parameters, self._buffers):

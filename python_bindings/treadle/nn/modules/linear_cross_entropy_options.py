@@ -1,4 +1,4 @@
-"""What a program may say of how LinearCrossEntropyLoss computes; it changes nothing here."""
+"""Options for how LinearCrossEntropyLoss computes; they change nothing here."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -613,7 +613,7 @@ class Module(StateDictMixin):
         return _type_name(self)
 
     def extra_repr(self) -> str:
-        """What a subclass says of its settings, between the parentheses of its repr."""
+        """The settings of a subclass as text, between the parentheses of its repr."""
         return ""
 
     def __repr__(self) -> str:

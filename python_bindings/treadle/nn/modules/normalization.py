@@ -134,10 +134,11 @@ class RMSNorm(Module):
 class _CrossMapLRN(Function):
     """y = x * scale ** -beta, where scale = k + alpha / size * (sums of x ** 2 over channels).
 
-    Which channels a sum takes, and which the gradient goes back to, are PyTorch's; both differ from
-    the formula of Krizhevsky and others, "ImageNet classification with deep convolutional neural
-    networks" (2012), which LocalResponseNorm follows. Every sum takes channel 0, and the gradient
-    is gathered over `size` channels that begin (size + 1) // 2 before the own one.
+    The channels that a sum takes, and those that the gradient goes back to, are PyTorch's; both
+    differ from the formula of Krizhevsky and others, "ImageNet classification with deep
+    convolutional neural networks" (2012), which LocalResponseNorm follows. Every sum takes channel
+    0, and the gradient is gathered over `size` channels that begin (size + 1) // 2 before the own
+    one.
     """
 
     @staticmethod

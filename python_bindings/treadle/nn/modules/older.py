@@ -32,7 +32,7 @@ class Container(Module):
 
 
 def factory_kwargs(kwargs: Optional[Dict[str, Any]]) -> Dict[str, Any]:
-    """Of the arguments of a layer those that make tensors: device, dtype and memory_format, and
+    """The arguments of a layer that make tensors: device, dtype and memory_format, and
     those in an argument `factory_kwargs`. TypeError for others, and for one that is there twice."""
     if kwargs is None:
         return {}

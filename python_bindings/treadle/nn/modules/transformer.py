@@ -37,7 +37,7 @@ def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
 
 
 def _is_causal(mask: Optional[Tensor], is_causal: Optional[bool], size: Optional[int]) -> bool:
-    """What the caller said, or whether the mask is the causal one."""
+    """The caller's word, or whether the mask is the causal one."""
     if is_causal is not None:
         return is_causal
     if mask is None:
@@ -52,8 +52,8 @@ def _is_causal(mask: Optional[Tensor], is_causal: Optional[bool], size: Optional
 
 
 class _TransformerLayer(Module):
-    """What the layers share: each attention named in `_attentions` and then two linear layers, a
-    norm and a dropout for every one of these steps."""
+    """The common part of the layers: each attention named in `_attentions` and then two linear
+    layers, a norm and a dropout for every one of these steps."""
 
     _attentions: tuple[str, ...] = ()
 
@@ -110,7 +110,7 @@ def _attend(
     key_padding_mask: Optional[Tensor],
     is_causal: bool,
 ) -> Tensor:
-    """What x finds in the memory."""
+    """The result of attention from x to the memory."""
     return attention(
         x,
         memory,

@@ -31,8 +31,8 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: Optional[Dict[str, Any]] = None,
 ) -> Any:
-    """What the module returns for a batch that is split along `dim` among the devices, by default
-    all there are beside the CPU; on the CPU what it returns for the batch."""
+    """The result of the module for a batch that is split along `dim` among the devices, by default
+    all there are beside the CPU; on the CPU its result for the batch."""
     arguments = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
     keywords = module_kwargs or {}
     devices = _all_devices() if device_ids is None else device_ids
@@ -65,7 +65,7 @@ class DataParallel(Module):
             self.output_device = self.device_ids[0] if output_device is None else output_device
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """What the module returns for the batch."""
+        """The result of the module for the batch."""
         if not self.device_ids:
             return self.module(*inputs, **kwargs)
         return data_parallel(

@@ -217,7 +217,7 @@ class DistributedDataParallel(Module):
     # ---- a step ----
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """What the module returns for this process's share."""
+        """The result of the module for this process's share."""
         is_recorded = _C.is_grad_enabled() and self.require_backward_grad_sync
         if is_recorded:
             self._expect_finished()

@@ -15,7 +15,7 @@ def parallel_apply(
     kwargs_tup: Optional[Sequence[Dict[str, Any]]] = None,
     devices: Optional[Sequence[Any]] = None,
 ) -> List[Any]:
-    """What each module returns for its inputs, a tuple of arguments or one argument. They are
+    """The result of each module for its inputs, a tuple of arguments or one argument. They are
     called one after the other: each operator uses all threads."""
     if len(modules) != len(inputs):
         raise AssertionError(

@@ -294,7 +294,7 @@ class LnStructured(BasePruningMethod):
 
 
 class CustomFromMask(BasePruningMethod):
-    """What a given mask says."""
+    """Pruning by a given mask."""
 
     PRUNING_TYPE = "global"
 

@@ -44,7 +44,7 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence: Sequence[Any]) -> Any:
-        """What is at the place."""
+        """The item at the place."""
         return sequence[self.idx]
 
 
@@ -58,7 +58,7 @@ class MappingKey(Generic[K]):
         return f"[{self.key!r}]"
 
     def get(self, mapping: Mapping[K, Any]) -> Any:
-        """What the key leads to."""
+        """The value of the key."""
         return mapping[self.key]
 
 
@@ -82,7 +82,7 @@ def keystr(kp: KeyPath) -> str:
 
 
 def key_get(obj: Any, kp: KeyPath) -> Any:
-    """What is at the end of a path from `obj`."""
+    """The object at the end of a path from `obj`."""
     for key in kp:
         obj = key.get(obj)
     return obj

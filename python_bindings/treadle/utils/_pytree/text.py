@@ -30,7 +30,7 @@ class EnumEncoder(json.JSONEncoder):
     """Writes members of enumerations by the names of their class and of themselves."""
 
     def default(self, o: Any) -> Any:
-        """What is written for an object that JSON does not have."""
+        """The written form of an object that JSON does not have."""
         if isinstance(o, enum.Enum):
             kind = type(o)
             place = f"{kind.__module__}:{kind.__qualname__}"
@@ -136,7 +136,7 @@ def treespec_loads(serialized: str) -> TreeSpec:
 
 
 class _Asterisk(str):
-    """What a leaf looks like in a picture of a form."""
+    """The look of a leaf in a picture of a form."""
 
     def __repr__(self) -> str:
         return "*"

@@ -26,7 +26,7 @@ def _flatten(tree: PyTree, leaves: List[Any], is_leaf: Optional[Callable[[Any], 
 def tree_flatten(
     tree: PyTree, is_leaf: Optional[Callable[[PyTree], bool]] = None
 ) -> Tuple[List[Any], TreeSpec]:
-    """The leaves in order, and the form. What `is_leaf` says is one is not taken apart."""
+    """The leaves in order, and the form. A node that is a leaf by `is_leaf` is not taken apart."""
     leaves: List[Any] = []
     spec = _flatten(tree, leaves, is_leaf)
     return leaves, spec

@@ -118,7 +118,7 @@ class DataLoader:
         self._is_made = True
         self.check_worker_number_rationality()
 
-    # What the samplers were made from.
+    # The arguments that the samplers were made from.
     _FIXED = frozenset(
         ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
     )

@@ -23,7 +23,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 def _require(condition: Any, message: str) -> None:
-    """What PyTorch asserts, also where assertions are off."""
+    """An assertion of PyTorch's, checked also where assertions are off."""
     if not condition:
         raise AssertionError(message)
 

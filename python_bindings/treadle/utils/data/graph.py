@@ -1,4 +1,4 @@
-"""Which pipes a pipe takes its samples from."""
+"""The pipes that a pipe takes its samples from."""
 
 # SPDX-License-Identifier: Apache-2.0
 

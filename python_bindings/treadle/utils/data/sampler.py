@@ -150,7 +150,7 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        # What is drawn without replacement depends on all that was drawn before.
+        # Draws without replacement depend on all that was drawn before.
         size = _MANY if self.replacement else self.num_samples
         for part in _parts(self.num_samples, size):
             drawn = _C.multinomial(self.weights, part, self.replacement, generator=self.generator)

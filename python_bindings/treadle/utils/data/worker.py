@@ -1,4 +1,4 @@
-"""What runs in a worker process: it is handed indices and hands back batches, until it is told to
+"""The program of a worker process: it is handed indices and hands back batches, until it is told to
 stop.
 
 A worker never outlives its parent: a thread of its own waits for orders, and when the pipe closes
@@ -87,7 +87,7 @@ def _listen(connection: Any, orders: _Orders, parent: int) -> None:
 
 
 class _Orders:
-    """What the worker was told and has not done yet."""
+    """The orders that the worker has not done yet."""
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue = queue.SimpleQueue()

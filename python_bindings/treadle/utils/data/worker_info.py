@@ -1,4 +1,4 @@
-"""What code that runs in a worker process can find out about it."""
+"""The facts that code running in a worker process can find out about it."""
 
 # SPDX-License-Identifier: Apache-2.0
 

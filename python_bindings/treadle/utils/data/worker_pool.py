@@ -144,7 +144,7 @@ class WorkerPool:
                 answers.append(transport.receive(thing))  # type: ignore[arg-type]
             except (EOFError, OSError):
                 dead.append(owners[thing])
-        # What a worker sent before it died still counts.
+        # Answers that a worker sent before it died still count.
         if dead and not answers:
             self._report_death(dead[0])
         return answers

@@ -15,9 +15,9 @@ from typing import Any, Optional
 
 
 class load:  # noqa: N801
-    """Of load: whether files are mapped, and how (an option of the module mmap); the byte order of
-    files that do not say it, None for that of the machine; `calculate_storage_offsets` changes
-    nothing, as the places of storages are read in any case."""
+    """Settings of load: whether files are mapped, and how (an option of the module mmap); the
+    byte order of files that do not say it, None for that of the machine;
+    `calculate_storage_offsets` changes nothing, as the places of storages are read in any case."""
 
     mmap: bool = False
     endianness: Optional[Any] = None
@@ -26,8 +26,8 @@ class load:  # noqa: N801
 
 
 class save:  # noqa: N801
-    """Of save: at multiples of how many bytes storages begin, at least 64. A file has checksums and
-    is written from plain memory, whatever the other two say."""
+    """Settings of save: the number of bytes at whose multiples storages begin, at least 64. A
+    file has checksums and is written from plain memory, whatever the other two say."""
 
     compute_crc32: bool = True
     use_pinned_memory_for_d2h: bool = False

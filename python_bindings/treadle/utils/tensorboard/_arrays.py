@@ -1,4 +1,4 @@
-"""What programs give to a SummaryWriter, as NumPy arrays: numbers, lists, tensors, pictures in any
+"""The values given to a SummaryWriter, as NumPy arrays: numbers, lists, tensors, pictures in any
 order of their dimensions.
 """
 

@@ -111,7 +111,7 @@ class _Scopes:
         return self._scopes[place] if place >= 0 else ""
 
     def of_parameter(self, name: str) -> str:
-        """What a parameter is called."""
+        """The name of a parameter."""
         return f"{self._root}/{name.replace('.', '/')}"
 
 

@@ -41,7 +41,7 @@ def event(content: bytes, step: Optional[int], walltime: Optional[float]) -> byt
 
 
 class FileWriter:
-    """Appends events to a new file in `log_dir`. What was added is in the file after `max_queue`
+    """Appends events to a new file in `log_dir`. An event added is in the file after `max_queue`
     events, after `flush_secs` seconds when the next one comes, and when the program ends."""
 
     def __init__(

@@ -27,7 +27,7 @@ from treadle.fx.tensor_type import TensorType, _DynType
 
 
 class _OfParts:
-    """What is equal to another of its class with the same attributes."""
+    """Objects of one class that are equal if their attributes are."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(self) == vars(other)
@@ -129,14 +129,14 @@ class Prod(Constraint):
 
 
 class T(Constraint):
-    """What is true."""
+    """The constraint that is true."""
 
     def __repr__(self) -> str:
         return "True"
 
 
 class F(Constraint):
-    """What is false."""
+    """The constraint that is false."""
 
     def __repr__(self) -> str:
         return "False"

@@ -223,8 +223,8 @@ def _operands(n: Node) -> Tuple[Any, Any]:
 def broadcasting_inference_rule(
     n: Node, symbols: _Symbols, constraints: List[Constraint], counter: int
 ) -> _Made:
-    """The bound of both types after broadcasting; beside a number, the type of the tensor. Of sizes
-    the sum or product."""
+    """The bound of both types after broadcasting; beside a number, the type of the tensor; for
+    sizes their sum or product."""
     first, second = _operands(n)
     signs = {operator.add: "+", _C.add: "+", operator.mul: "*"}
     known = [symbols[v] if isinstance(v, Node) else v for v in (first, second)]

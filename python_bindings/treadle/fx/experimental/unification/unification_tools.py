@@ -123,7 +123,7 @@ def update_in(
 
 
 def get_in(keys: Any, coll: Any, default: Any = None, no_default: bool = False) -> Any:
-    """What is at a path of keys through dicts and sequences; `default` where nothing is, or the
+    """The item at a path of keys through dicts and sequences; `default` where nothing is, or the
     exception of the look-up if `no_default`.
 
     >>> get_in(["a", 0], {"a": [5]})

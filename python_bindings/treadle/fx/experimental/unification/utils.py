@@ -20,7 +20,7 @@ def hashable(x: Any) -> bool:
 
 
 def transitive_get(key: Any, d: Mapping[Any, Any]) -> Any:
-    """What a key leads to, where what it leads to may be a key again.
+    """The last value that a key leads to, where each value may be a key again.
 
     >>> transitive_get(1, {1: 2, 2: 3})
     3

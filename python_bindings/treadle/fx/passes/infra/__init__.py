@@ -1,4 +1,4 @@
-"""What passes derive from."""
+"""The bases of passes."""
 
 # SPDX-License-Identifier: Apache-2.0
 

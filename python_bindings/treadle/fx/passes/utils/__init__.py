@@ -1,4 +1,4 @@
-"""What passes share."""
+"""The common parts of passes."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -1,4 +1,4 @@
-"""What was timed and how long it took."""
+"""The statement that was timed, and how long it took."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -51,7 +51,7 @@ def set_torch_threads(n: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What is timed."""
+    """The statement that is timed."""
 
     stmt: str
     setup: str
@@ -70,7 +70,7 @@ class TaskSpec:
 
 
 def _at(ordered: Sequence[float], part: float) -> float:
-    """What lies at a part of the way through sorted numbers."""
+    """The number at a part of the way through sorted numbers."""
     place = part * (len(ordered) - 1)
     low = int(place)
     high = min(low + 1, len(ordered) - 1)

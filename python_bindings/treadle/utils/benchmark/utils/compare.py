@@ -18,7 +18,7 @@ from treadle.utils.benchmark.utils.common import (
 
 
 class Colorize(enum.Enum):
-    """What PyTorch's tables colour; these have no colours."""
+    """The parts that PyTorch's tables colour; these have no colours."""
 
     NONE = "none"
     COLUMNWISE = "columnwise"

@@ -1,4 +1,4 @@
-"""What batches have in common, whether samples are gone through or asked for by a key."""
+"""The common part of batches, whether samples are gone through or asked for by a key."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -1,4 +1,4 @@
-"""What random orders have in common, whether samples are gone through or asked for by a key: where
+"""The common part of random orders, whether samples are gone through or asked for by a key: where
 the order of a pass comes from."""
 
 # SPDX-License-Identifier: Apache-2.0

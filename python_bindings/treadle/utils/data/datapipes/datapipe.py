@@ -12,7 +12,7 @@ from treadle.utils.data.dataset import Dataset, IterableDataset
 T_co = TypeVar("T_co", covariant=True)
 UNTRACABLE_DATAFRAME_PIPES: List[str] = []
 
-# What a pipe knows of the pass that it is in; a copy is in none.
+# A pipe's notes on the pass that it is in; a copy is in none.
 _OF_A_PASS = ("_passes", "_begun")
 
 

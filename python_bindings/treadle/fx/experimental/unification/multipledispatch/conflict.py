@@ -1,4 +1,4 @@
-"""Which of several signatures is more specific, and where none is."""
+"""The order of signatures, from more to less specific, and the pairs that have none."""
 
 # SPDX-License-Identifier: Apache-2.0
 

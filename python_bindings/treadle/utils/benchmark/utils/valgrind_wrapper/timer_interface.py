@@ -102,7 +102,7 @@ class FunctionCounts:
 
 @dataclass(repr=False, eq=False, frozen=True)
 class CallgrindStats:
-    """What was counted for a statement, and for one that does nothing (the baseline)."""
+    """The counts for a statement, and for one that does nothing (the baseline)."""
 
     task_spec: TaskSpec
     number_per_run: int

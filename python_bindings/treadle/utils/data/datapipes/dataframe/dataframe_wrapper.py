@@ -55,7 +55,7 @@ _wrapper: Any = PandasWrapper
 
 
 def get_df_wrapper() -> Any:
-    """What handles tables."""
+    """The object that handles tables."""
     return _wrapper
 
 

@@ -1,4 +1,4 @@
-"""What is done with a table, captured, to be done with each table that comes.
+"""Operations on a table, captured, to be done with each table that comes.
 
     frame = CaptureDataFrame(schema_df=example)
     frame["c"] = frame["a"] + frame["b"]
@@ -40,7 +40,7 @@ def _new_context(schema_df: Any = None) -> Dict[str, Any]:
 
 
 def get_val(capture: Any) -> Any:
-    """What is captured as text; another value as it is, a text in quotes."""
+    """A capture as text; another value as it is, a text in quotes."""
     if isinstance(capture, Capture):
         return str(capture)
     return f'"{capture}"' if isinstance(capture, str) else capture
@@ -176,7 +176,7 @@ class CaptureCall(Capture):
         return f"{self._function}({', '.join(given)})"
 
     def execute(self) -> Any:
-        """What it returns."""
+        """The result of the call."""
         named = {name: _executed(value) for name, value in self._named.items()}
         return _executed(self._function)(*map(_executed, self._arguments), **named)
 
@@ -206,7 +206,7 @@ class CaptureVariable(Capture):
         return self._name
 
     def execute(self) -> Any:
-        """What was computed."""
+        """The computed value."""
         return self._calculated
 
     def apply_ops(self, dataframe: Any) -> Any:

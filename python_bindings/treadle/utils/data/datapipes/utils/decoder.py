@@ -1,4 +1,4 @@
-"""What is in files, by the ends of their names: texts, numbers, JSON, pictures, sounds.
+"""The contents of files, by the ends of their names: texts, numbers, JSON, pictures, sounds.
 
     decode = Decoder(basichandlers, imagehandler("rgb8"))
     decode(("a/b.json", b"[1, 2]"))        # {"a/b.json": [1, 2]}
@@ -170,7 +170,7 @@ def mathandler(**loadmat_kwargs: Any) -> MatHandler:
 
 
 def extension_extract_fn(pathname: str) -> str:
-    """What is behind the last point of a file's name, "" where there is none."""
+    """The part behind the last point of a file's name, "" where there is none."""
     return os.path.splitext(pathname)[1].lstrip(".")
 
 
