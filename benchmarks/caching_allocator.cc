@@ -1,4 +1,4 @@
-// What memory of a device costs on the host: a block is allocated and freed, alone, among many
+// The cost of a device's memory on the host: a block is allocated and freed, alone, among many
 // others, and with a second stream that uses it.
 //
 // SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,5 @@
-// What a call costs in C++: a hop through the dispatcher (an operator that does nothing), and `add`
-// of one element.
+// The cost of a call in C++: a hop through the dispatcher (an operator that does nothing), and
+// `add` of one element.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>

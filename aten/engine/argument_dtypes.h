@@ -18,7 +18,7 @@ namespace treadle::contract {
 
 // A set of dtypes: a bit for each.
 constexpr uint32_t dtype_bit(ScalarType dtype) { return 1u << static_cast<uint32_t>(dtype); }
-// Of an argument that may be left out: then every dtype.
+// Every dtype, for an argument that is left out.
 inline uint32_t dtype_bit(const std::optional<ScalarType>& dtype) {
   return dtype ? dtype_bit(*dtype) : ~0u;
 }

@@ -55,7 +55,7 @@ bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t 
   return true;
 }
 
-// What happens to a run of elements.
+// Copies or converts a run of elements.
 class Run {
  public:
   Run(const LoopGeometry& g, const Tensor& dst, const Tensor& src)

@@ -18,7 +18,7 @@
 namespace treadle {
 namespace {
 
-// What is computed in, and what comes out.
+// The dtypes of the computation and of its result.
 struct Types {
   ScalarType cell;     // names the kernel
   ScalarType compute;  // what the kernel's loop sees

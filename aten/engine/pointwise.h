@@ -30,9 +30,9 @@ struct PointwiseOperand {
   ScalarType dtype;
 };
 
-// What a kernel is given: one output, then the inputs, over a common shape. Dimensions are merged
-// after broadcasting; there is at least one, and none has size 0. Operands may be of other dtypes
-// than `compute`: the kernel converts.
+// The arguments of a kernel: one output, then the inputs, over a common shape. Dimensions are
+// merged after broadcasting; there is at least one, and none has size 0. Operands may be of other
+// dtypes than `compute`: the kernel converts.
 struct PointwiseCall {
   PointwiseOperand out;
   PointwiseOperand in[kMaxPointwiseInputs];

@@ -157,7 +157,7 @@ void run_on_backend(const ReduceOp& op, const Plan& plan, const ReduceCall& call
                     const Tensor& self, const Tensor& out, bool keepdim) {
   const DeviceType device = self.device().type;
   if (plan.reduced == 0) {
-    // What no element makes depends on no memory of the device.
+    // The result over no elements depends on no data: the CPU computes it.
     const Tensor here = empty_cpu(out.sizes(), plan.result);
     run(op, plan, empty_cpu(self.sizes(), self.dtype()), here);
     copy_strided(out, here);

@@ -18,7 +18,7 @@ enum class ReducePromote : uint8_t {
   Bool,   // bool, but uint8 for uint8 (any, all); computed on truth values
 };
 
-// What a kernel is given: the input's dimensions, split into those that stay and those that are
+// The arguments of a kernel: the input's dimensions, split into those that stay and those that are
 // folded, each outermost first and merged. Strides are in bytes. There is at least one element to
 // fold and one output.
 struct ReduceCall {

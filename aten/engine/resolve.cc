@@ -70,7 +70,7 @@ namespace {
 // Whether the operator moves the elements of its argument of this number.
 bool moves(const Operator& op, size_t argument) { return op.entry().moves >> argument & 1; }
 
-// One call. What it cannot do is refused before anything is computed.
+// One call. A call that cannot be done is refused before anything is computed.
 class ResolvedCall {
  public:
   ResolvedCall(const Operator& op, Stack& stack)

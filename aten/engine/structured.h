@@ -15,7 +15,7 @@
 
 namespace treadle {
 
-// What a shape rule computes for one output.
+// The result of a shape rule for one output.
 struct TensorSpec {
   DimVector sizes;
   ScalarType dtype;

@@ -383,8 +383,8 @@ HWY_INLINE Vec<T> cosh(Vec<T> x) {
   }
 }
 // e / (e + 1) for e = (e^(2 |x|) - 1) / 2, in which nothing cancels: with |x| = n log(2) / 2 + s it
-// is 2^n (e^(2 s) - 1) / 2 + (2^n - 1) / 2. Beyond 10 it is 1. What rounding log 2 adds to s
-// matters the less the greater n is.
+// is 2^n (e^(2 s) - 1) / 2 + (2^n - 1) / 2. Beyond 10 it is 1. The error that rounding log 2 adds
+// to s matters the less the greater n is.
 HWY_INLINE Vec<float> tanh_float(Vec<float> x) {
   const Tag<float> d;
   const auto y = at_most(hn::Abs(x.raw), 10.0f);
@@ -572,8 +572,8 @@ HWY_INLINE Vec<T> pow(Vec<T> a, Vec<T> b) {
     const Mask<T> at_end = logical_or(logical_or(size == zero, isinf(size)), isinf(b));
     y = where(at_end, where(grows, set(kInf<T>), zero), y);
     y = where(logical_or(isnan(a), isnan(b)), set(kNaN<T>), y);
-    // Of negative numbers: odd integers change the sign, what is no integer has no result. Large
-    // floats are even, infinity is.
+    // Negative bases: odd exponents change the sign, those that are no integers have no result.
+    // Large floats are even, infinity is.
     const Mask<T> odd = logical_and(trunc(b) == b, trunc(b / two) * two != b);
     y = where(logical_and(signbit(a), odd), -y, y);
     const Mask<T> below = logical_and(a < zero, isfinite(a));
@@ -599,7 +599,7 @@ template <class T>
 HWY_INLINE Vec<T> nextafter(Vec<T> a, Vec<T> b) {
   return map_lanes([](T x, T y) { return std::nextafter(x, y); }, a, b);
 }
-// Of floats, exactly: their product with a quotient below 2^29 fits into a double. A quotient that
+// For floats, exactly: their product with a quotient below 2^29 fits into a double. A quotient that
 // was rounded up to an integer leaves a rest of the other sign.
 template <class T>
 HWY_INLINE Vec<T> fmod(Vec<T> a, Vec<T> b) {

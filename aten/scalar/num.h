@@ -136,7 +136,7 @@ constexpr Bool operator!=(Cplx<R> a, Cplx<R> b) {
   return {!(a.re == b.re && a.im == b.im)};
 }
 
-// What an expression's value for elements of type T is made of, outside vectors.
+// The type of an expression's value for elements of type T, outside vectors.
 template <class T>
 struct ElementOf {
   using type = Num<T>;
@@ -179,7 +179,7 @@ requires is_cplx<V> V from_scalar(const Scalar& s) {
   return {z.real(), z.imag()};
 }
 
-// What a loop stores for an expression's value: a truth value is stored as 0 or 1.
+// The element that a loop stores for an expression's value: a truth value is stored as 0 or 1.
 template <class V>
 constexpr V as_element(V v) {
   return v;

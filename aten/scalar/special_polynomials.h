@@ -17,7 +17,7 @@ inline constexpr double kHighestDegree = 8192;    // of the others; NaN above
 inline constexpr double kHighestHermite = 1024;   // beyond, all overflow
 
 // The state after `n` steps from p(0) = 1 and p(1) = `current`. A step makes of p(k), and of
-// another number that it needs, those of k + 1. What grows large is scaled down on the way: the
+// another number that it needs, those of k + 1. Large numbers are scaled down on the way: the
 // sign of a result that overflows is that of its last step.
 template <class Step>
 double recurrence(double x, double n, double current, double other, Step step) {

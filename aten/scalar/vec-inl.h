@@ -41,7 +41,7 @@ constexpr bool is_mask = false;
 template <class T>
 constexpr bool is_mask<Mask<T>> = true;
 
-// What an expression computes with for elements of type T.
+// The type that an expression computes with for elements of type T.
 template <class T>
 struct ValueOf {
   using type = Element<T>;

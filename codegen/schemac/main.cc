@@ -150,7 +150,7 @@ int compile(const Options& options) {
       read_derivatives(*derivatives, functions_path, library, std::move(callables), model,
                        diagnostics);
   }
-  // Of entries that are wrong it cannot be said what they leave open.
+  // The gaps of an entry are not known while it has errors.
   if (diagnostics.empty()) {
     for (const Operator& op : model.operators) check_completeness(op, diagnostics);
   }

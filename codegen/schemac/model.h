@@ -84,7 +84,7 @@ struct DispatchEntry {
 // The parts that are given of init, step, combine and final, in this order.
 using Reduction = std::vector<std::pair<std::string, Expression>>;
 
-// What a formula needs at the time of backward that was there at the time of forward.
+// A value of forward that a formula needs in backward.
 struct Save {
   std::string name;
   std::string what;  // value, or the one piece of metadata that is used
@@ -114,7 +114,7 @@ struct ArgumentDtypes {
   bool sums = false;                // and the one in which sums of that one's elements are kept
 };
 
-// Of an operator that `foreach` of another entry gives: what it does for each place of its lists.
+// The call that an operator from another entry's `foreach` makes for each place of its lists.
 struct ForeachOf {
   std::string of;    // the entry, without its namespace
   std::string form;  // and the form of it, functional or inplace
@@ -151,7 +151,7 @@ struct Operator {
   std::vector<std::pair<std::string, std::vector<std::string>>>
       dtypes;  // device or "all", names of dtypes
   std::optional<std::string> dtype_of;
-  // Of an operator with kernels of its own, one for each tensor argument that has to be looked at.
+  // For an operator with kernels of its own: one for each tensor argument that has to be looked at.
   std::vector<ArgumentDtypes> argument_dtypes;
   std::optional<std::string> out_from;
   std::optional<ForeachOf> foreach_of;

@@ -1,6 +1,6 @@
 // A YAML file whose scalars know where each of their characters stands in the file.
 //
-// yaml-cpp says where a scalar begins. What lies between there and a character inside it (quotes,
+// yaml-cpp says where a scalar begins. The text between there and a character inside it (quotes,
 // escapes, folded lines, a block's indentation) is found by walking the raw text beside the
 // scalar's value.
 //

@@ -27,7 +27,7 @@ std::string error_of(auto&& f) {
 
 using Binary = Tensor(const Tensor&, const Tensor&, const Scalar&);
 
-// What happened, in order.
+// The events, in order.
 std::vector<std::string> g_log;
 
 constexpr uint32_t kFloatBit = 1u << static_cast<int>(ScalarType::Float32);

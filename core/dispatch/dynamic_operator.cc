@@ -301,7 +301,7 @@ void DynamicOperator::set_layer_kernel(Layer layer, BoxedKernel kernel, KernelOr
                             at_text(data_->layer_places[static_cast<size_t>(layer)]));
   data_->layer_places[static_cast<size_t>(layer)] = place = data_->kept(place);
   slot.store(keep(kernel), std::memory_order_release);
-  // What is on a layer stays there, and looks for the kernel at each call.
+  // The entry of a layer stays there, and looks for the kernel at each call.
   if (layers() & layer_bit(layer)) return;
   set_layer(layer, nullptr, entry_of(layer), place);
 }

@@ -45,8 +45,8 @@ class DynamicOperator final : public Operator {
   // have derivatives, so that autograd looks into it.
   void set_default_kernel(BoxedKernel kernel, bool composite, KernelOrigin place);
   void clear_default_kernel();
-  // What runs on Layer::Autograd or Layer::Autocast. It reaches the kernel by call_kernel(), or by
-  // a call with the layer excluded.
+  // The kernel of Layer::Autograd or Layer::Autocast. It reaches the operator's by call_kernel(),
+  // or by a call with the layer excluded.
   void set_layer_kernel(Layer layer, BoxedKernel kernel, KernelOrigin place);
   void clear_layer_kernel(Layer layer);
 
@@ -62,7 +62,7 @@ class DynamicOperator final : public Operator {
   // the CPU; without tensors an argument's of type Device.
   static Device device_of(const Stack& stack);
 
-  // What runs on Layer::Autograd for operators that say nothing about derivatives; set once, by
+  // The function on Layer::Autograd for operators that say nothing about derivatives; set once, by
   // the bindings.
   static void set_default_autograd(BoxedFunction function);
 

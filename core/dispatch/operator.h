@@ -32,7 +32,7 @@ namespace schema {
 struct FunctionSchema;
 }
 
-// What filled a cell of a kernel table; a smaller one wins over a larger one.
+// The source of a cell of a kernel table; a smaller one wins over a larger one.
 enum class KernelSource : uint8_t {
   Exact = 0,
   DeviceLayout = 1,
@@ -123,8 +123,8 @@ enum class Form : uint8_t { Functional, InPlace, Out };
 enum class OperatorKind : uint8_t { Pointwise, Reduce, Kernel, Returns, View, Composite, Mutating };
 std::string_view name_of(OperatorKind kind);
 
-// Which calls layers below autograd see: always that of the operator; those of what it is made of
-// where autograd records them, else that of the operator; always those of what it is made of.
+// The calls that layers below autograd see: always that of the operator; those of its parts where
+// autograd records them, else that of the operator; always those of its parts.
 enum class Seen : uint8_t { Always, Unrecorded, Never };
 
 // The dtypes that an entry takes on a device.
@@ -196,9 +196,9 @@ class Operator {
   const BoxedKernel* layer_boxed(Layer layer) const {
     return layer_boxed_[static_cast<size_t>(layer)];
   }
-  // What runs for this operator on `layer`. One of its own wins over a fallback for all operators;
-  // of two of its own the second is rejected with a RuntimeError that names both places. `boxed`
-  // lives for as long as the program.
+  // Sets the function of this operator on `layer`. One of its own wins over a fallback for all
+  // operators; of two of its own the second is rejected with a RuntimeError that names both
+  // places. `boxed` lives for as long as the program.
   void set_layer(Layer layer, void* function, const BoxedKernel* boxed, KernelOrigin place);
   const KernelOrigin& layer_place(Layer layer) const {
     return layer_places_[static_cast<size_t>(layer)];
@@ -427,7 +427,7 @@ struct SourceLocation {
   }
 };
 
-// What a registration at load time returns; errors met there are kept and raised by
+// The result of a registration at load time; errors met there are kept and raised by
 // check_registrations().
 struct Registration {};
 

@@ -55,8 +55,8 @@ inline bool recording() { return layer_state().included & layer_bit(Layer::Profi
 using StackSource = uint32_t (*)();
 void set_stack_source(StackSource source);
 
-// An event of the program's own. What begin() returns belongs to this thread; end() ignores that of
-// a recording that is over.
+// An event of the program's own. The result of begin() belongs to this thread; end() ignores that
+// of a recording that is over.
 uint64_t begin(std::string name, EventKind kind);
 void end(uint64_t event);
 

@@ -113,8 +113,8 @@ std::string& last_error() {
 
 namespace {
 
-// An error with the text of a plug-in. What C++ has apart, the operator's name and the message, is
-// one text there: "mm: expected ...", "demo::scale: expected ...".
+// An error with the text of a plug-in. The operator's name and the message, which C++ has apart,
+// are one text there: "mm: expected ...", "demo::scale: expected ...".
 Error error_of(ErrorKind kind, std::string_view text) {
   size_t end = 0;
   const auto is_name = [](char c) {

@@ -22,7 +22,7 @@ namespace {
 
 thread_local Start* t_start = nullptr;
 
-// Who registers, where that is not the plug-in that is starting.
+// The place of a registration that is not made by the plug-in that is starting.
 thread_local const std::string* t_place = nullptr;
 
 std::string place_now() {
@@ -172,9 +172,9 @@ BoxedKernel boxed(DeviceKernel* kernel) {
   return {&run_filling, kernel, &fill_by_kernel};
 }
 
-// What a kernel without a list of dtypes serves: those that the operator is declared for, which are
-// the CPU's. A call in another dtype is refused before the kernel sees it, as on the CPU. Empty,
-// for all, where the CPU has no kernel.
+// The dtypes of a kernel that lists none: those that the operator is declared for, which are the
+// CPU's. A call in another dtype is refused before the kernel sees it, as on the CPU. Empty, for
+// all, where the CPU has no kernel.
 std::vector<ScalarType> declared_dtypes(const Operator& op) {
   std::vector<ScalarType> declared;
   const KernelRow* cpu =

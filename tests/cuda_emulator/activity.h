@@ -1,4 +1,4 @@
-// What CUPTI records of emulated devices: each piece of work, with the call that queued it.
+// CUPTI's records of emulated devices: each piece of work, with the call that queued it.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -135,7 +135,7 @@ bool queue_product(const Product& p, cudaDataType_t type, cublasComputeType_t co
   }
 }
 
-// What the library's opaque structures hold here.
+// The contents of the library's opaque structures here.
 struct Layout {
   cudaDataType type;
   uint64_t rows, columns;

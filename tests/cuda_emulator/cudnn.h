@@ -1,4 +1,4 @@
-// What the emulator's parts of cuDNN share: its handle, descriptions of tensors, numbers of any
+// The common part of the emulator's cuDNN: its handle, descriptions of tensors, numbers of any
 // dtype as double.
 //
 // SPDX-License-Identifier: Apache-2.0

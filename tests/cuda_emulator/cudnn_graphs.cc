@@ -1,5 +1,5 @@
-// Convolutions of cuDNN's graphs for emulated devices, computed in double by the CPU's kernels. Of
-// three ways that are offered the first may differ from run to run, and the device refuses the
+// Convolutions of cuDNN's graphs for emulated devices, computed in double by the CPU's kernels.
+// Three ways are offered: the first may differ from run to run, and the device refuses the
 // second. Reads nothing of a descriptor after it was destroyed but what others took from it before.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -19,7 +19,7 @@
 namespace treadle::cuda::emulator {
 namespace {
 
-// What was set, as bytes; descriptors as they were when they were set.
+// The values that were set, as bytes; descriptors as they were when they were set.
 struct Descriptor {
   using Ptr = std::shared_ptr<const Descriptor>;
   cudnnBackendDescriptorType_t type;

@@ -150,7 +150,7 @@ std::vector<Tensor> empty_params(const Layers& l) {
   return params;
 }
 
-// What a call computes with, in double.
+// The arguments of a call, in double.
 struct Values {
   Tensor x, h, c;
   std::vector<Tensor> params;

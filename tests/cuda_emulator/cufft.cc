@@ -69,7 +69,7 @@ std::vector<Complex> transformed(std::vector<Complex> values, const std::vector<
   return values;
 }
 
-// One array after another; R is float or double. Of a real array's transform, half is kept, and
+// One array after another; R is float or double. Half of a real array's transform is kept, and
 // the way back writes over its input.
 template <class R>
 void execute(const Plan& p, void* input, void* output, int direction) {
@@ -168,7 +168,7 @@ cufftResult cufftXtExec(cufftHandle handle, void* input, void* output, int direc
     if (!p.own_memory && !p.work) return CUFFT_INVALID_VALUE;
     const bool real_in = p.from == CUDA_R_32F || p.from == CUDA_R_64F;
     const bool real_out = p.to == CUDA_R_32F || p.to == CUDA_R_64F;
-    // Of real arrays the library knows one direction each.
+    // For real arrays the library knows one direction each.
     if ((real_in && direction != CUFFT_FORWARD) || (real_out && direction != CUFFT_INVERSE))
       return CUFFT_INVALID_VALUE;
     const bool of_float = p.from == CUDA_R_32F || p.from == CUDA_C_32F;

@@ -78,7 +78,7 @@ cudaError_t result(cudaError_t code) {
   return code;
 }
 
-// While devices work. What operators of the CPU do for them is not the program's.
+// While devices work. The work that operators of the CPU do for them is not the program's.
 class Open {
  public:
   Open() : excluded_(std::exchange(layer_state().excluded, static_cast<LayerMask>(~0u))) {
@@ -336,7 +336,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigne
   const e::Lock lock(the().gate);
   e::Event& event = e::event(handle);
   const int mark = event.recorded;
-  // Who waits for something captured is captured from then on.
+  // A stream that waits for something captured is captured from then on.
   if (event.captured && !the().captures.count(stream))
     the().joined[stream] = static_cast<cudaStream_t>(const_cast<void*>(event.captured));
   e::push(stream, [&event, mark] { return event.passed >= mark; });

@@ -15,8 +15,8 @@ namespace treadle::cuda::emulator {
 
 constexpr int kDevices = 2;
 
-// Queues work in a stream of this thread's device; null is its default stream. What the work throws
-// is an error of the next call that waits: cudaErrorLaunchFailure.
+// Queues work in a stream of this thread's device; null is its default stream. An exception from
+// the work is an error of the next call that waits: cudaErrorLaunchFailure.
 void queue(cudaStream_t stream, std::function<void()> work, const Activity& activity = {});
 
 // Does what the stream has queued, then `work`, with the devices' memory open to it.

@@ -1,4 +1,4 @@
-// What device code has built in, on the host: .cu files that translate.py has written as C++ are
+// Built-in names of device code, on the host: .cu files that translate.py has written as C++ are
 // compiled behind this header. The threads of a block take turns (threads.h); blocks run one after
 // another, in their stream's order.
 //

@@ -1,5 +1,5 @@
-// What the compiler of generated kernels has built in, for g++ without a standard library; and how
-// the emulator calls such a kernel (nvrtc.cc).
+// The names that the compiler of generated kernels has built in, for g++ without a standard
+// library; and how the emulator calls such a kernel (nvrtc.cc).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

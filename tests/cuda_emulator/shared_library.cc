@@ -8,7 +8,7 @@
 namespace treadle::cuda {
 namespace {
 
-// What stands for a function that the emulator has not: it fails, whatever its library.
+// A stand-in for a function that the emulator has not: it fails, whatever its library.
 int missing() { return 15; }
 
 }  // namespace

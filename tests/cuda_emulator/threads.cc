@@ -110,7 +110,7 @@ void become(unsigned thread) {
                thread / (blockDim.x * blockDim.y)};
 }
 
-// What a context does: threads that have not begun, while there are any.
+// The work of a context: threads that have not begun, while there are any.
 void run_threads() {
   for (;;) {
     Block& b = block();

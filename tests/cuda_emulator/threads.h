@@ -33,7 +33,7 @@ void* shared_memory();  // as much as the launch asked for
 void meet_block();
 void meet_warp();
 int lane();
-// What each lane of the warp gives to the same call, by lane; there until the next call but one.
+// The values that the lanes of a warp give to the same call; there until the next call but one.
 constexpr size_t kMaxGiven = 64;
 struct alignas(16) Given {
   char bytes[kMaxGiven];

@@ -26,8 +26,8 @@ HWY_INLINE S sum_by_halves(S* lanes) {
   return lanes[0];
 }
 
-// Sums term(i, lanes) over n elements in 64 bytes of lanes, then halves by halves. What term gives
-// in lanes behind the last element does not count. In a long sum the lanes are short sums, whose
+// Sums term(i, lanes) over n elements in 64 bytes of lanes, then halves by halves. The values of
+// term in lanes behind the last element do not count. In a long sum the lanes are short sums, whose
 // totals are doubles, so that its error does not grow with its length.
 template <class T, class F>
 HWY_INLINE T folded_sum(int64_t n, F term) {

@@ -179,7 +179,7 @@ void run_direct(const PointwiseCall& call, PointwiseBlock* block, int64_t out_it
   const int64_t until_line = NonTemporalStores::until_line(call.out.data);
   const bool by_lines = out_item == item && until_line % item == 0;
   const int64_t head = by_lines ? until_line / item : 0;
-  // What is written over has been read into the caches.
+  // An input that is written over has been read into the caches.
   const Pass pass = by_lines && !writes_over_input(call) ? Pass::PastCaches : Pass::ByPages;
   parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
     const int64_t start = std::min(begin + head, end);  // a chunk is of whole lines

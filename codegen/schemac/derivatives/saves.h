@@ -1,4 +1,4 @@
-// What backward must keep from forward, read off the tree of a derivative formula.
+// The values that backward must keep from forward, read off the tree of a derivative formula.
 //
 //   grad * other              saves other
 //   sum_to(grad, self.sizes())  saves the sizes of self, not self

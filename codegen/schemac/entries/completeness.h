@@ -13,7 +13,7 @@
 
 namespace treadle::schemac {
 
-// What limits an argument depends on the operator's kind:
+// The limits of an argument depend on the operator's kind:
 //
 //   pointwise  tensors broadcast; a number is an element's value where the expression uses it
 //   reduce     tensor, dimensions and dtype are those of every reduction

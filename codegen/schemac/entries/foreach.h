@@ -23,7 +23,7 @@
 
 namespace treadle::schemac {
 
-// What the entry's `foreach` asks for, in its order; nothing for a request that is reported.
+// The entries that the entry's `foreach` gives, in its order; none for a request that is reported.
 // `entry` has been completed by apply_rules; the results have not.
 std::vector<Entry> foreach_entries(const Entry& entry, Diagnostics& diagnostics);
 

@@ -49,7 +49,7 @@ class Names {
   std::map<std::string, std::string> identifiers_;
 };
 
-// What a schema that cannot be read calls its operator.
+// The name of the operator of a schema that cannot be read.
 std::string name_in(const YAML::Node& entry) {
   if (!entry.IsMap() || !entry["func"] || !entry["func"].IsScalar()) return "";
   const std::string& text = entry["func"].Scalar();

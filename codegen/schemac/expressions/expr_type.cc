@@ -1,4 +1,4 @@
-// Which values stand for which, as in C++: what is accepted here must compile there.
+// The types that stand for others, as in C++: what is accepted here must compile there.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/schemac/expressions/expr_type.h"

@@ -24,7 +24,7 @@ std::string list_of(std::span<const std::string> names) {
   return text;
 }
 
-// What is wrong with a call in a condition, as the hint that says how it is written; nullptr if it
+// The error in a call in a condition, as the hint that says how it is written; nullptr if it
 // is right.
 const char* problem_of_call(const ExprNode& call, const Operator& op, bool outermost) {
   const auto& children = call.children;

@@ -332,8 +332,8 @@ class Walk {
     return ExprType::results(types);
   }
 
-  // The children of `node` are the arguments. Of the overloads that take them it is the one that
-  // converts the fewest, and of those the first in the file.
+  // The children of `node` are the arguments. The overload is the one that takes them with the
+  // fewest conversions; of several, the first in the file.
   ExprType called(const ExprNode& node, const std::vector<ExprType>& arguments) {
     const std::vector<Callable>* overloads = callables_->find(node.text);
     if (!overloads) {

@@ -41,7 +41,7 @@ void check_arguments(const Tensor& input, const Tensor& weight, const Tensor& ta
                             bias.defined() ? bias.sizes() : IntList());
 }
 
-// Which rows count, and their classes; the others have class 0.
+// The rows that are ignored, and the class of each row; ignored ones have class 0.
 struct Targets {
   Tensor ignored;
   Tensor classes;  // (N, 1)

@@ -9,8 +9,8 @@
 //
 // Arguments and results may be Tensor (undefined is None), bool, integers, floating numbers,
 // Scalar, ScalarType, Device, std::string, and std::optional, std::vector and std::tuple (a result
-// only) of those. Arguments are given by position. What does not fit is a TypeError that names the
-// function and the argument; a C++ exception becomes the Python one of its kind.
+// only) of those. Arguments are given by position. One that does not fit is a TypeError that names
+// the function and the argument; a C++ exception becomes the Python one of its kind.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -1,4 +1,4 @@
-// What Treadle asks of the backend, by OpenCL's host functions.
+// The functions that Treadle asks of the backend, by OpenCL's host functions.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "backend.h"

@@ -146,7 +146,7 @@ void weight_gradient(const Geometry& g, const Tensor& grad, const Tensor& in, co
     const Tensor rows = packed(grad.as_strided(
         {g.out_channels, images, positions}, {positions, g.out_channels * positions, 1},
         grad.storage_offset() + first * g.out_channels * positions));
-    // What earlier images gave is the bias of the later ones.
+    // The sum over earlier images is the bias of the later ones.
     multiply(1, g.out_channels, columns, depth, {rows, 0, depth, 1}, {matrix, 0, columns, 1}, out,
              0, 1, {first > 0 ? out : Tensor(), 0, columns, 1}, first > 0 ? 1 : 0);
   }

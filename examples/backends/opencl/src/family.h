@@ -1,4 +1,4 @@
-// What the files of hand-written kernels share. A family is the text of a few kernels over values
+// Common parts of the hand-written kernels. A family is the text of a few kernels over values
 // of one dtype T; 16-bit floats are computed in float32, between a conversion before and one after.
 //
 // SPDX-License-Identifier: Apache-2.0

@@ -80,7 +80,7 @@ std::string source_of(const treadle_pointwise_call& call, treadle_dtype compute,
     text += "    }\n";
   }
   text += "    const long run = min(inner - column, end - at);\n";
-  // What stays the same along the row is read once.
+  // Inputs that stay the same along the row are read once.
   std::string loads;
   for (int32_t i = 1; i < count; ++i) {
     const treadle_operand& o = call.inputs[i - 1];

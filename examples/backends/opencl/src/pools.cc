@@ -24,7 +24,7 @@ struct Pooling {
   int64_t padding[3] = {0, 0, 0}, dilation[3] = {1, 1, 1};
   int64_t adaptive = 0, count_padding = 0, divisor = 0;
 
-  // Of planes whose last `spatial` dimensions are pooled.
+  // For planes whose last `spatial` dimensions are pooled.
   Pooling(Ints input, Ints output, size_t spatial) {
     for (size_t d = 0; d < spatial; ++d) {
       in[3 - spatial + d] = input[input.size() - spatial + d];
