@@ -1,4 +1,4 @@
-"""What checking the contract costs: instructions of a one-element `a + b` from Python, counted by
+"""The cost of checking the contract: instructions of a one-element `a + b` from Python, counted by
 callgrind with the checks and without them.
 
     ./dev bench contract

@@ -1,4 +1,4 @@
-"""What it costs that a Python function is an operator: the time of a call over that of the function
+"""The cost of a Python function as an operator: the time of a call over that of the function
 itself, forward, and forward and backward with a derivative in Python.
 
 Medians of many short repetitions, interleaved, so that noise meets every candidate alike. The
@@ -45,7 +45,7 @@ derived.register_autograd(backward, setup_context=setup_context)
 
 
 class Context:
-    """What the functions are given where they are called directly."""
+    """The context of the functions where they are called directly."""
 
 
 def direct(x: Tensor, grad: Tensor) -> Tensor:

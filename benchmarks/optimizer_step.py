@@ -1,4 +1,4 @@
-"""What a step of an optimiser costs: one native call over all parameters against a loop over them.
+"""The cost of a step of an optimiser: one native call over all parameters against a loop over them.
 
 100 parameters of 10x10. The loop is the same step written with in-place operators, one tensor after
 the other; the call is that of the native step alone, on lists that are there already; `step()` is

@@ -1,4 +1,4 @@
-"""What a call costs from Python, as ratios against NumPy in one run (and PyTorch where it is
+"""The cost of a call from Python, as ratios against NumPy in one run (and PyTorch where it is
 installed).
 
 Medians of many short repetitions, interleaved, so that noise meets every candidate alike.

@@ -4,7 +4,7 @@
 
 The entries of my_ops.yaml are written as those of Treadle's native_functions.yaml. `gen/my_ops/`
 then holds the C++ code, the Python package, stubs and the model; `gen/docs/` the reference pages.
-What is left is to compile the sources together with the kernels: treadle.utils.cpp_extension does
+The last step is to compile the sources together with the kernels: treadle.utils.cpp_extension does
 it, or a compiler with the options that `python -m treadle.utils.cpp_extension` prints.
 """
 

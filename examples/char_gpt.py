@@ -127,7 +127,7 @@ def optimizer_of(model: nn.Module, rate: float) -> torch.optim.AdamW:
 
 
 def loss_of(model: GPT, numbers: torch.Tensor) -> torch.Tensor:
-    """Of windows (N, context + 1): each character but the first is to be foretold."""
+    """The loss of windows (N, context + 1): each character but the first is to be foretold."""
     return F.cross_entropy(model(numbers[:, :-1]).flatten(0, 1), numbers[:, 1:].flatten())
 
 

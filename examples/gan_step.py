@@ -52,8 +52,8 @@ class Game:
         adam = dict(lr=1e-3, betas=(0.5, 0.9))
         self.generator_optimizer = torch.optim.Adam(self.generator.parameters(), **adam)
         self.discriminator_optimizer = torch.optim.Adam(self.discriminator.parameters(), **adam)
-        # What is generated is that of weights averaged over the last steps: the two circle around
-        # where neither can gain, and the average is nearer to it than either.
+        # The generated points are those of weights averaged over the last steps: the two circle
+        # around where neither can gain, and the average is nearer to it than either.
         self.average = copy.deepcopy(self.generator).requires_grad_(False)
 
     def step(self, real: torch.Tensor) -> tuple[float, float]:

@@ -39,7 +39,7 @@ def network(width: int) -> nn.Sequential:
 
 
 def train(rank: int, model: nn.Module, steps: int, losses: torch.Tensor, start: Barrier) -> None:
-    """What each process does; `losses` (processes, steps) is shared, too."""
+    """The work of each process; `losses` (processes, steps) is shared, too."""
     torch.set_num_threads(1)  # the processes are what runs side by side
     generator = torch.Generator().manual_seed(1000 + rank)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

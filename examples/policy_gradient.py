@@ -44,7 +44,7 @@ class Carts:
         turning = (GRAVITY * sine - cosine * pull) / inertia
         moving = pull - POLE * HALF_LENGTH * turning * cosine / (CART + POLE)
         change = torch.stack([speed, moving, turn, turning], dim=1)
-        # What has fallen stays as it is.
+        # A cart whose pole has fallen stays as it is.
         self.state = torch.where(self.up.unsqueeze(1), self.state + TIME * change, self.state)
         self.up &= (self.state[:, 0].abs() < RAIL) & (self.state[:, 2].abs() < TILT)
 
@@ -74,7 +74,7 @@ def episode(policy: nn.Module, count: int, most: int) -> tuple[torch.Tensor, ...
 
 
 def to_come(up: torch.Tensor, discount: float) -> torch.Tensor:
-    """Of carts (T, N) that are up: the steps from each on, each worth less than the one before."""
+    """For carts (T, N) that are up: the steps from each on, each worth less than the one before."""
     returns = torch.zeros(up.shape)
     following = torch.zeros(up.shape[1])
     for step in reversed(range(len(up))):

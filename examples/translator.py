@@ -75,7 +75,7 @@ class Attention(nn.Module):
     def forward(
         self, state: torch.Tensor, read: torch.Tensor, absent: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Of read (N, T, 2 width), the mean by attention (N, 2 width), and the attention (N, T)."""
+        """The mean by attention (N, 2 width) of read (N, T, 2 width), and the attention (N, T)."""
         scores = self.score(torch.tanh(self.query(state).unsqueeze(1) + self.key(read)))
         attention = scores.squeeze(2).masked_fill(absent, float("-inf")).softmax(dim=1)
         return torch.bmm(attention.unsqueeze(1), read).squeeze(1), attention

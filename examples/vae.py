@@ -5,8 +5,8 @@
 
 The encoder says, for a picture, where its code lies, as a normal distribution; the decoder draws a
 picture from a code. A sample of the code is mean + noise * deviation, so that the gradient passes
-through it. What is made small is the bound of Kingma and Welling (2014): what the drawing misses
-plus how far the codes' distribution is from the standard normal one. The pictures are the 1,797 of
+through it. The loss is the bound of Kingma and Welling (2014): the error of the drawing plus the
+distance of the codes' distribution from the standard normal one. The pictures are the 1,797 of
 8 x 8 that scikit-learn ships.
 
 Reaches: loss <= 24.5 (small: <= 27), that bound in nats per picture, of pictures not learnt from

@@ -1,5 +1,5 @@
-"""What is measured on a device, beside its counterpart in another library: one function of the name
-`torch` for either.
+"""The measurements on a device, beside their counterparts in another library: one function of the
+name `torch` for either.
 
 A Case makes the call to be timed. Nothing here imports a library, so that whoever drives the
 measurements can read the names and the amounts of work.

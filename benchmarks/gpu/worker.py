@@ -45,7 +45,7 @@ class Measured:
             self.place.reset_peak_memory_stats()
 
     def seconds(self, least: float) -> float:
-        """Of one call, over at least so many seconds."""
+        """The time of one call, over at least so many seconds."""
         if self.case.unit == "calls queued":
             return self._queued(least)
         calls = 1

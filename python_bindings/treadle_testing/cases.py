@@ -1,4 +1,4 @@
-"""What is tested: (operator, dtype) pairs, and the samples of each."""
+"""The cases of the tests: (operator, dtype) pairs, and the samples of each."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -58,8 +58,8 @@ FEW = ("bool", "int64", "bfloat16", "float32", "float64", "complex128")
 def dtypes_of(op: Operator) -> tuple[str, ...]:
     """The dtypes that every test is run for: all that have kernels of their own.
 
-    What is made of other operators is the front door of kernels that are tested themselves; for it
-    a few dtypes stand in. Its results are compared in all of them (cells).
+    An operator made of others is the front door of kernels that are tested themselves; for it a
+    few dtypes stand in. Its results are compared in all of them (cells).
     """
     if op.kind not in ("composite", "view"):
         return op.dtypes

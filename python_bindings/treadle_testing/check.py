@@ -30,7 +30,7 @@ def call(op: Operator, sample: Sample, dtype: str, **extra: Any) -> Any:
 
 
 def outcome(op: Operator, returned: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What a call is judged by: what it returned, or, of an operator that returns nothing, the
+    """The part of a call that is judged: its result, or, for an operator that returns nothing, the
     arguments that it writes, in order.
     """
     if op.json["returns"]:

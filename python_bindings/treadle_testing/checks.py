@@ -250,7 +250,7 @@ def undeclared_cells_are_refused(op: Operator, dtype: str) -> None:
             call_it()
         # Kernels of elements are those of the functional form.
         name = form if form.endswith("_") and op.kind != "pointwise" else op.name
-        # What is known of the meta device is what the CPU does.
+        # The meta device takes the dtypes that the CPU takes.
         place = "cpu" if form == "meta" else device.kind()
         said = str(info.value)
         if device.kind() != "cpu":
@@ -325,7 +325,7 @@ def second_gradients(op: Operator, dtype: str) -> None:
 
 
 class _Called:
-    """What leaves_and_call() calls in the place of an operator."""
+    """A stand-in for an operator, which leaves_and_call() calls."""
 
     def __init__(self, function: Callable[..., Any]):
         self.function = function
@@ -420,7 +420,7 @@ def in_place_gradients(op: Operator, dtype: str) -> None:
             try:
                 got = found(in_place(place, times), leaves, call)
             except RuntimeError as error:
-                # What an operator saves of its result is changed by the second call.
+                # A result that an operator saves is changed by the second call.
                 if times == 1 or "expected result" not in str(error):
                     raise
                 continue

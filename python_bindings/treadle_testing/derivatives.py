@@ -7,8 +7,8 @@
     mixed_kinds(op, "complex128")        real and complex arguments together
     random_gradients(op, "float64")      numbers that are drawn
 
-At a kink a gradient lies between the slopes on both sides. What has another one by convention says
-so beside its samples (Sample.convention).
+At a kink a gradient lies between the slopes on both sides. A gradient that is another one by
+convention is declared beside the samples (Sample.convention).
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -442,7 +442,7 @@ def _mixed(op: Operator) -> Iterator[Sample]:
 
 
 def random_gradients(op: Operator, dtype: str) -> None:
-    """What is drawn from a distribution is a constant to autograd: its parameters get zeros. Where
+    """A number drawn from a distribution is a constant to autograd: its parameters get zeros. Where
     only a mask or a factor is drawn, the gradient is that of the function with this mask."""
     for sample in samples_of(op, dtype):
         if sample.implicit:

@@ -5,9 +5,8 @@ exception or succeeds.
 
 runs the calls of every PARTS-th operator from PART on, from call FIRST on, in this process. JOURNAL
 always holds the call that is being made, so that the process that started this one can tell which
-call killed it, and go on after it. What is
-wrong and is no crash (an exception of another type, a message against the rules, something written
-by a call that failed) is printed, one line for each.
+call killed it, and go on after it. A fault that is no crash (an exception of another type, a
+message against the rules, something written by a call that failed) is printed, one line for each.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -320,7 +319,7 @@ def calls(part: int, parts: int) -> Iterator[Call]:
 
 
 def _contents(value: Any) -> Any:
-    """What a failed call must leave as it was."""
+    """The parts that a failed call must leave as they were."""
     if isinstance(value, treadle.Tensor):
         if value.is_meta or value.numel() > 10_000:
             return None
@@ -337,7 +336,7 @@ def _contents(value: Any) -> Any:
 
 
 def problem_of(call: Call) -> str:
-    """What is wrong with how the call ended; empty where it is right."""
+    """The fault in how the call ended; empty where it is right."""
     args, kwargs = call.make()
     before = _contents(args), _contents(kwargs)
     try:

@@ -1,4 +1,4 @@
-"""What a process that makes calls may use: so much memory more than it has, and one thread."""
+"""The limits of a process that makes calls: so much memory more than it has, and one thread."""
 
 # SPDX-License-Identifier: Apache-2.0
 

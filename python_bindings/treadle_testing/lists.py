@@ -63,7 +63,7 @@ class _Lists:
         return result.shape == written.shape and len(kinds) == 1
 
     def one(self, sample: Sample, place: Named) -> Any:
-        """What the reference of the entry says for one place."""
+        """The result of the entry's reference for one place."""
         by_name = [a["name"] for a in self.entry.args if a["kwarg_only"]]
         positional = [value for n, value in place.items() if n not in by_name]
         named = {n: value for n, value in place.items() if n in by_name}
@@ -101,7 +101,7 @@ class _Lists:
 
     @staticmethod
     def value(column: Any, i: int) -> Any:
-        """Of a list, or of an array of numbers."""
+        """The item of a list, or of an array of numbers."""
         return column[i] if isinstance(column, list) else column[i].item()
 
 

@@ -62,7 +62,7 @@ SAME: dict[str, Change] = {
     "transposed": _turned,
     "expanded": _repeated,
 }
-# What has no plain tensor to compare with.
+# Changes that have no plain tensor to compare with.
 OTHER: dict[str, Change] = {
     "shorter": _shorter,
     "longer": lambda t: treadle.cat([t, t]) if t.dim() else t,
@@ -95,7 +95,7 @@ def _numbers(value: Any) -> list[np.ndarray]:
 
 
 def _result(op: Operator, args: list[Any], kwargs: dict[str, Any]) -> Optional[list[np.ndarray]]:
-    """What the call gives; None where it is refused, as calls may be."""
+    """The numbers that the call gives; None where it is refused, as calls may be."""
     try:
         returned = outcome(op, op.function(*args, **kwargs), args, kwargs)
     except law.REFUSALS as error:
@@ -172,7 +172,7 @@ def mixed_arguments_agree(op: Operator) -> None:
             )
 
         for place in _places(fresh()[0]):
-            # What this one is decides what is computed, not how the others are read.
+            # The dtype of this one decides what is computed, not how the others are read.
             is_key = op.args[place[0]]["name"] == op.json["dtype_of"] and place[1] in (None, 0)
             for label, change in {**SAME, **OTHER}.items():
                 if is_key and label in AS_DTYPES:

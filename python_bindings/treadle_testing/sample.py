@@ -127,8 +127,8 @@ class Sample:
     # Why the gradient at ties, zeros, ends of the range or infinities is not what slopes say it is:
     # a convention, or a derivative that does not exist there.
     convention: str = ""
-    # Of a random operator: its numbers have a gradient by the parameters of their distribution, at
-    # a given probability rather than a given seed.
+    # For a random operator: its numbers have a gradient by the parameters of their distribution,
+    # at a given probability rather than a given seed.
     implicit: bool = False
     # Applied to what the operator returned before it is compared or differentiated: takes out what
     # is not determined, such as the sign of an eigenvector.

@@ -183,7 +183,7 @@ SPECS = "std::array<TensorSpec, 2>"
 
 
 def compiled(folder: Path, include: str, result: str) -> tuple[str, str]:
-    """What the compiler says of a shape rule, and the names that it defines."""
+    """The compiler's words on a shape rule, and the names that it defines."""
     write(folder)
     source, made = folder / "rule.cc", folder / "rule.o"
     source.write_text(RULE.format(include=include, result=result))

@@ -141,7 +141,7 @@ def write_down(run: Run, args: argparse.Namespace, seed: int) -> None:
             continue
         recipe, finding = shrink(worker, item.recipe, item.finding.kind, args.shrink)
         if finding is None and item.finding.kind == "leak":
-            # What grew beside many other calls and does not in a process of its own is a cache.
+            # Memory that grew beside many other calls and not in a process of its own is a cache.
             print("  " + _short(f"{line}: not when it is called alone"), flush=True)
             run.found = {k: f for k, f in run.found.items() if f is not item}
             continue

@@ -221,7 +221,7 @@ def choose_form(rng: Random, op: Operator, recipe: Recipe) -> None:
 
 
 def any_out(rng: Random, op: Operator, recipe: Recipe) -> Node:
-    """What to write to: as many tensors as there are results, mostly."""
+    """The tensors to write to: as many as there are results, mostly."""
     if rng.random() < 0.03:
         return Stranger(rng.choice(strangers.NAMES))
     count = len(op.json["returns"])

@@ -40,7 +40,7 @@ from .recipe import (
 from .values import ORDINARY, Fixed, Palette
 
 PHASES = ("building", "calling", "backward", "meta", "layout", "forms", "leak", "reference")
-# What is computed a second time has at most so many elements.
+# A result that is computed a second time has at most so many elements.
 MOST_ELEMENTS, MOST_DIMENSIONS = 1 << 20, 32
 TOLERANCE = {"float16": 1e-2, "bfloat16": 8e-2, "float32": 1e-3, "complex64": 1e-3}
 # In the search for leaks.
@@ -63,7 +63,7 @@ def quiet(phase: int) -> None:
 
 
 def judge(recipe: Recipe, phase: Callable[[int], None] = quiet) -> Optional[Finding]:
-    """What is wrong with a call; None where nothing is."""
+    """The fault of a call; None where there is none."""
     phase(0)
     treadle.manual_seed(0)
     try:
@@ -261,8 +261,8 @@ def _judge_forms(recipe: Recipe, built: Built, result: Any) -> Optional[Finding]
     except Exception as error:
         return Finding("forms differ", f"functional: {type(error).__name__}: {error}")
     if [t.dtype for t in tensors(result)] != [t.dtype for t in tensors(functional)]:
-        # What is added up is of the dtype of `out`; one that is wider than 16 bits is not rounded
-        # to them on the way.
+        # A sum is of the dtype of `out`; where that is wider than 16 bits, it is not rounded to
+        # them on the way.
         summed = any(a["name"] == "dtype" for a in op.args)
         if summed or any(t.itemsize == 2 for t in tensors(functional)):
             return None
@@ -341,7 +341,7 @@ def _judge_leak(recipe: Recipe, built: Built, result: Any) -> Optional[Finding]:
             del made
 
     repeat()
-    # What there is already is not looked through again each time.
+    # Objects that are there already are not looked through again each time.
     gc.freeze()
     amounts = []
     for _ in range(4):

@@ -19,12 +19,12 @@ ALLOWED: tuple[type[BaseException], ...] = (
 )
 MOST_CHARACTERS = 1500
 _NAMED, _INTERNAL = re.compile(NAMED), re.compile(INTERNAL)
-# What a caller's own object raised comes through as it is.
+# An exception of a caller's own object comes through as it is.
 OF_A_STRANGER = "stranger: "
 
 
 def breach(error: BaseException, by_hand: bool = False) -> Optional[tuple[str, str]]:
-    """What is wrong with an exception: kind and detail; None where nothing is. Functions that are
+    """The fault of an exception: kind and detail; None where there is none. Functions that are
     written `by_hand` in Python, or that Python itself calls, may answer as Python does.
     """
     message = str(error)

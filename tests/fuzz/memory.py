@@ -43,7 +43,7 @@ class Snapshot:
         self.written = {i for i, piece in enumerate(built.pieces) if _may_be_written(recipe, piece)}
 
     def broken(self, failed: bool) -> Optional[str]:
-        """What was changed that a call that `failed` (or did not) may not change."""
+        """The change of memory that a call that `failed` (or did not) may not change."""
         shared = set() if failed else {id(self.pieces[i].base) for i in self.written}
         for i, piece in enumerate(self.pieces):
             shape, memory = self.before[i]

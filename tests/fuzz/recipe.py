@@ -212,7 +212,7 @@ class Recipe:
     args: list[Node]
     kwargs: dict[str, Node] = field(default_factory=dict)
     out: Optional[Node] = None
-    # What is looked at beside how the call ended: "meta", "layout", "forms", "leak", "reference".
+    # The checks beside how the call ended: "meta", "layout", "forms", "leak", "reference".
     checks: frozenset[str] = frozenset()
     # The sample that the arguments are, for "reference": dtype and number.
     sample: Optional[tuple[str, int]] = None
@@ -353,7 +353,7 @@ def _holds_array(value: Any) -> bool:
 
 @lru_cache(maxsize=None)
 def written(op_name: str) -> tuple[frozenset[int], frozenset[str]]:
-    """Which arguments functions of a name may write: positions and names, over all overloads."""
+    """The arguments that functions of a name may write: positions and names, over all overloads."""
     positions, names = set(), set()
     for op in [*by_id().values(), *surface.bindings().values()]:
         if op.name == op_name:

@@ -34,7 +34,7 @@ class Found:
 
 @dataclass
 class Run:
-    """What to do, and what came of it."""
+    """The work to do, and its results."""
 
     seed: int
     calls: int
@@ -127,5 +127,5 @@ class Run:
 
 
 def _alike(detail: str) -> str:
-    """What findings that are the same have in common: the text without its numbers."""
+    """The common part of findings that are the same: the text without its numbers."""
     return re.sub(r"-?\d[\d.e+-]*|\binf\b|\bnan\b|\bu?int\d*\b|\b\w*float\d*\b", "#", detail)[:40]

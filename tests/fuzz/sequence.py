@@ -32,7 +32,7 @@ DTYPES = (
     "complex32", "float8_e4m3fn",
 )  # fmt: skip
 SHAPES = ((6,), (2, 3), (0,), (1,), (3, 2, 2), (17,), (4, 4), (), (40_000,))
-# What a tensor that a resize cut off may be answered with.
+# Answers that are allowed for a tensor that a resize cut off.
 CUT = ("in its storage", "inside its storage")
 
 
@@ -74,7 +74,7 @@ def bytes_of(storage: Any) -> np.ndarray:
 
 
 def addresses_of(t: treadle.Tensor) -> np.ndarray:
-    """Of each byte that belongs to an element."""
+    """The address of each byte that belongs to an element."""
     if t.numel() == 0 or t.data_ptr() == 0:
         return np.zeros(0, np.int64)
     at = np.zeros((), np.int64)

@@ -1,6 +1,6 @@
 """python -m fuzz --sequences N: makes sequences of calls (sequence.py) in processes of their own.
 
-What is found is shown with the command that makes the sequence again, step by step.
+A finding is shown with the command that makes the sequence again, step by step.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -18,12 +18,12 @@ from .values import Palette
 # With the address sanitizer, `new` ends the process where it would raise std::bad_alloc.
 OUT_OF_MEMORY = "AddressSanitizer: allocator is out of memory"
 MOST_ATTEMPTS, MOST_SECONDS = 300, 20.0
-# What can be gone through within the time a call has.
+# The elements that can be gone through within the time a call has.
 MOST_ELEMENTS = 1 << 31
 
 
 def judged(worker: Worker, recipe: Recipe) -> Optional[Finding]:
-    """What is wrong with a call, crashes and hangs included."""
+    """The fault of a call, crashes and hangs included."""
     try:
         worker.order("judge", recipe)
         return worker.answer()[1]

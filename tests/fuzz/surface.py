@@ -1,4 +1,4 @@
-"""What programs call that the model does not have: methods and functions written by hand, such as
+"""Functions that programs call and the model does not have: methods and functions by hand, such as
 `Tensor.__getitem__` and `treadle.tensor`. Their arguments are values of any type.
 """
 

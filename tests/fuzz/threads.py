@@ -5,7 +5,7 @@ order's values, and must neither crash nor stand still.
     python -m fuzz --threads 5 --seed 7       # the rounds of seed 7
     python -m fuzz --threads 60 --only backward,hooks,clear_grad
 
-A round is a process of its own. What its threads were doing when it died is said at the end; which
+A round is a process of its own. When it dies, the work of its threads is said at the end; which
 thread came first is the system's choice, so the same seed may need several runs.
 """
 
@@ -42,7 +42,7 @@ ALLOWED = (
 
 
 class Pool:
-    """What the threads share: tensors, a graph, modules, and what was made of them."""
+    """The objects that the threads share: tensors, a graph, modules, and what was made of them."""
 
     def __init__(self, treadle: Any, rng: random.Random) -> None:
         self.treadle = treadle

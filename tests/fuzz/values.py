@@ -1,4 +1,4 @@
-"""What tensors of a recipe hold: a few values of a dtype, repeated as often as they are needed.
+"""The values of a recipe's tensors: a few of a dtype, repeated as often as they are needed.
 
 Example:
 

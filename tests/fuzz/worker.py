@@ -45,7 +45,7 @@ class Journal:
 
 
 def checked(recipe: Callable[[], Recipe], journal: Journal) -> Optional[Finding]:
-    """What is wrong with a call; a failure of the checks themselves is a finding too, but for their
+    """The fault of a call; a failure of the checks themselves is a finding too, but for their
     running out of memory.
     """
     try:

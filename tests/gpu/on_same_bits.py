@@ -22,7 +22,7 @@ NUMBERS = treadle.randn(ENTRIES)
 ROWS = treadle.randn(ENTRIES // 10, 5)
 WITH_TIES = treadle.randint(-4, 4, (40, 5000)).to(treadle.float32)
 WITH_TIES[3, 17] = WITH_TIES[3, 99] = float("nan")
-# What is not 0 is true.
+# A byte other than 0 is true.
 BYTES = treadle.tensor([0, 2, 128, 0, 1, 255], dtype=treadle.uint8).view(treadle.bool)
 
 

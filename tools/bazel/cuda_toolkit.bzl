@@ -1,7 +1,7 @@
 """The CUDA toolkit and cuDNN as the repository @cuda: found on the machine, never downloaded.
 
 Looked for where CUDA_HOME says, else under /usr/local/cuda. Nothing of it is looked for before a target that
-needs it is built (bazel build --config=cuda). What is missing stops such a build with the package to install:
+needs it is built (bazel build --config=cuda). A missing part stops such a build with the package to install:
 
     @cuda: bin/nvcc was not found in /usr/local/cuda; install the CUDA toolkit: apt-get install cuda-toolkit-13-0
 

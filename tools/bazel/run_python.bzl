@@ -1,7 +1,7 @@
 """For repository rules: runs a program with the Python that the build is for."""
 
 def run_python(ctx, repository, packages, program):
-    """What the program prints. Stops with the name of the packages to install where there is no Python.
+    """The output of the program. Stops with the packages to install where there is no Python.
 
     Args:
       ctx: of a rule whose environ names TREADLE_PYTHON.

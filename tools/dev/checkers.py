@@ -35,7 +35,7 @@ def format_python(paths: Sequence[Path]) -> None:
 
 
 def ruff(paths: Sequence[Path]) -> Iterator[str]:
-    """What ruff would lay out otherwise, and breaches of its rules."""
+    """The lines that ruff would lay out otherwise, and breaches of its rules."""
     names = [str(path.relative_to(ROOT)) for path in paths]
     yield from unformatted(run_checker([RUFF, "format", "--check", "--force-exclude", *names]))
     for line in run_checker([RUFF, "check", "--quiet", "--output-format", "concise", *names]):

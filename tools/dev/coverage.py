@@ -95,7 +95,7 @@ def _value(name: str) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def package() -> Any:
-    """What `import torch` gives."""
+    """The module that `import torch` gives."""
     importlib.import_module("treadle.run").install()
     return importlib.import_module("torch")
 

@@ -10,7 +10,7 @@ import bazel
 import environment
 from ui import ROOT, run, say, step
 
-# What the example needs beside the wheel: the data, a progress bar, the picture.
+# The example's needs beside the wheel: the data, a progress bar, the picture.
 EXTRAS = ["scikit-learn", "tqdm", "matplotlib"]
 FOLDER = ROOT / "build" / "demo"
 

@@ -65,7 +65,7 @@ def homes() -> dict[str, list[tuple[str, Any]]]:
             value = getattr(module, name, None)
             if kind_of(value) not in ("class", "function") or id(value) in seen:
                 continue
-            # What only the standard library or another package defines is not ours to explain.
+            # A value that the standard library or another package defines is not ours to explain.
             if str(getattr(value, "__module__", PACKAGE)).partition(".")[0] != PACKAGE:
                 continue
             seen.add(id(value))

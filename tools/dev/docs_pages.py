@@ -145,7 +145,7 @@ def slug(heading: str) -> str:
 
 
 def toctree(pages: list[str]) -> str:
-    """What gives pages their place in the navigation, below the page that this stands on."""
+    """The directive that puts pages into the navigation, below the page that it stands on."""
     if not pages:
         return ""
     names = ["/" + page.removesuffix(".md") for page in pages]

@@ -109,7 +109,7 @@ def includes_upwards(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def uses_by_includes(texts: Mapping[str, str], folder: str) -> Uses:
-    """Which folders directly below `folder` include which; its own files are one part, too."""
+    """The includes between the folders directly below `folder`; its own files are one part, too."""
 
     def part_of(name: str) -> str:
         first, _, rest = name.removeprefix(folder + "/").partition("/")
@@ -137,9 +137,9 @@ def modules_of(texts: Mapping[str, str], folder: str) -> dict[tuple[str, ...], s
 
 
 def uses_by_imports(texts: Mapping[str, str], folder: str) -> Uses:
-    """Which modules and sub-packages directly below a package import which while they are loaded:
-    imports in functions and under TYPE_CHECKING are left out. The package's own `__init__` is a
-    part, too: an import of a name that is no module uses it."""
+    """The imports between the modules and sub-packages directly below a package while they are
+    loaded: imports in functions and under TYPE_CHECKING are left out. The package's own `__init__`
+    is a part, too: an import of a name that is no module uses it."""
     modules = modules_of(texts, folder)
     found = [
         (name, path, imported)

@@ -40,7 +40,7 @@ PAGE = ROOT / "docs" / "libraries.md"
 MARK = "<!-- The table is written by ./dev libraries --page. -->"
 SECONDS = 600  # for one program
 
-# What differs between two right results: the order of sums, and what training makes of it.
+# The difference between two right results: the order of sums, and what training makes of it.
 RELATIVE, ABSOLUTE = 5e-3, 5e-4
 
 
@@ -231,7 +231,7 @@ def rows_of(name: str, result: dict[str, Any], expected: dict[str, Any]) -> list
 
 
 def difference(found: list[Any], expected: Optional[list[Any]]) -> str:
-    """What differs between the numbers of a use and those that PyTorch gave; "" for nothing."""
+    """The difference between the numbers of a use and those that PyTorch gave; "" for nothing."""
     if expected is None:
         return "nothing is recorded for it"
     if len(found) != len(expected):

@@ -64,7 +64,7 @@ def pattern_for(name: str, patterns: dict[str, str]) -> str | None:
 
 
 def differences(theirs: list[Any], ours: list[Any]) -> list[str]:
-    """What is other in a name that both have: `-dim` is missing, `dim=0|1` has another default."""
+    """Differences of a name that both have: `-dim` is missing, `dim=0|1` has another default."""
     (kind, wanted), (our_kind, found) = theirs, ours
     if kind != our_kind and {kind, our_kind} != {"class", "function"}:
         return [f"{our_kind} instead of {kind}"]

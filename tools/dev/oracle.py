@@ -126,7 +126,7 @@ class Side:
 
 @dataclass
 class Found:
-    """What was found of one name in one dtype."""
+    """The findings for one name in one dtype."""
 
     samples: int = 0
     # (part, kind, text, index of the sample)

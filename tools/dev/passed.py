@@ -1,7 +1,7 @@
-"""What passed and why it need not run again: as Bazel keeps the results of C++ tests, this keeps
+"""The runs that passed and need not run again: as Bazel keeps the results of C++ tests, this keeps
 those of whole runs of the Python tests, for as long as nothing that they look at changes.
 
-What they look at: the files of the tree, the package as built, the interpreter with what is
+The inputs of a run: the files of the tree, the package as built, the interpreter with what is
 installed for it, the options, and the environment variables that Treadle reads.
 """
 

@@ -145,7 +145,7 @@ def parameters_of(torch: Any, owner: str, name: str, value: Any) -> list[list[st
 
 
 def look_up(path: str) -> Any:
-    """What `torch.nn.Linear` is; AttributeError or ImportError where it is nothing."""
+    """The object `torch.nn.Linear`; AttributeError or ImportError where it is nothing."""
     owner = importlib.import_module("torch")
     parts = path.split(".")
     for i, part in enumerate(parts[1:], 1):

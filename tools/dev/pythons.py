@@ -19,7 +19,7 @@ from ui import ROOT, run, say, step
 
 SUPPORTED = ("3.10", "3.11", "3.12", "3.13")
 
-# What a wheel for the wrong Python gets wrong: calls, gradients, collected cycles, threads that
+# The errors of a wheel for the wrong Python: calls, gradients, collected cycles, threads that
 # end, pickles, worker processes, NumPy.
 PROGRAM = """
 import gc, pickle, sys, threading, weakref

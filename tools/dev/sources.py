@@ -32,7 +32,7 @@ MUTEX = re.compile(r"\bstd::(?:recursive_|shared_|timed_)?mutex\b(?!>)(?!.*fork)
 FORKED = ("core/", "aten/", "plugin/host/", "python_bindings/csrc/")
 # A child has no GPU; tests do not fork.
 NOT_FORKED = re.compile(r"^aten/backend/cuda/|^aten/ops/\w+/cuda/|^tests/|_test\.cc$|/testing_")
-# What a Python line says to checkers is not measured.
+# A Python line's words to checkers are not measured.
 PRAGMA = re.compile(r"  # (?:type: ignore|noqa).*$")
 # Files that tests compare byte for byte: nobody edits them.
 FROZEN = ("tests/codegen", "tests/data")

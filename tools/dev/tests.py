@@ -35,8 +35,8 @@ TESTS_FAILED, NO_TESTS = 3, 4
 EMULATOR = "tests/cuda_emulator:libtreadle_cuda_emulated.so"
 OPERATORS = "tests/python/operators/test_operators.py"
 DEVICE_TESTS = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests/gpu").glob("*.py"))]
-# What runs there: tests of operators make tensors on the device, those of devices where they say,
-# so that these are another process's.
+# The tests that run there: those of operators make tensors on the device, those of devices where
+# they say, so that these are another process's.
 EMULATED = ([OPERATORS, "tests/python/autograd/test_gradients.py"], DEVICE_TESTS)
 # And what is a part of every whole run: values in a few dtypes, and what is computed by the longest
 # way round.

@@ -35,7 +35,7 @@ def problems() -> list[str]:
 
 
 def check(path: Path, common: str) -> Iterator[str]:
-    """What clang-tidy says of one file."""
+    """The problems that clang-tidy reports for one file."""
     known = CLEAN / digest([path], common)
     if known.exists():
         return

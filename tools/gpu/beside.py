@@ -56,7 +56,7 @@ class Library:
         return json.loads(line) if line else None
 
     def ask(self, order: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """What it answers to an order."""
+        """The answer to an order."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(order) + "\n")
@@ -67,7 +67,7 @@ class Library:
 
     def close(self) -> None:
         if self.process.stdin is not None:
-            # What a process that ended did not read is written once more here.
+            # An order that a process that ended did not read is written once more here.
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
         try:

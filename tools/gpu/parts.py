@@ -112,7 +112,7 @@ def _every_operator(place: Setting, seconds: float) -> list[str]:
 
 
 def _told(outcome: Outcome) -> dict[str, str]:
-    """What every_operator.py says of each operator."""
+    """The words of every_operator.py on each operator."""
     lines = [line.split(" ", 1) for line in outcome.text.splitlines() if line.startswith("aten::")]
     return {line[0]: line[1] for line in lines if len(line) == 2}
 

@@ -45,7 +45,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command printed, and its exit status: None where its time was over."""
+    """The output of a command, and its exit status: None where its time was over."""
 
     status: Optional[int]
     text: str
@@ -72,7 +72,7 @@ def run(
         process = subprocess.Popen(
             command, env={**os.environ, **environment}, cwd=ROOT, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=text, stderr=subprocess.STDOUT,
-            # What a shell runs in the background ignores interrupts, and so would this.
+            # A command that a shell runs in the background ignores interrupts, and so would this.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         status: Optional[int] = None

@@ -1,7 +1,7 @@
 """Linear algebra: factors, solutions, spectra, norms.
 
 Matrices are well away from singular ones and have eigenvalues that differ, so that results are
-determined well. What is not determined, the signs and phases of vectors, is settled before
+determined well. The signs and phases of vectors, which are not determined, are settled before
 results are compared.
 """
 

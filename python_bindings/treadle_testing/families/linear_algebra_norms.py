@@ -79,7 +79,7 @@ def norm_optional(make: Maker) -> Iterator[Sample]:
     yield Sample(
         make((2, 3), 0.5, 2), 1, None, expect=lambda x, *_: np.asarray(np.abs(x).sum()), loose=20
     )
-    # Of a number it is the norm of a vector, over two dimensions too.
+    # The norm of a number is that of a vector, over two dimensions too.
     for p, dim, keepdim in [(2, [0], False), (1, [-1], True), (3, [0, 1], False)]:
         yield Sample(
             make((2, 3), 0.5, 2),

@@ -1,4 +1,4 @@
-"""Samples of the steps of optimisers over lists of parameters. What they write is what is compared:
+"""Samples of the steps of optimisers over lists of parameters. Compared are the tensors they write:
 parameters, gradients (where a scaled loss has them divided) and state.
 """
 

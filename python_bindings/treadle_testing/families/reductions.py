@@ -115,7 +115,7 @@ def _prod(x: Any, **where: Any) -> Any:
 
 
 def _truth(reference: Callable[..., Any]) -> Callable[..., Any]:
-    # Of uint8 the result is uint8.
+    # The result for uint8 is uint8.
     return lambda x, **where: np.asarray(reference(x, **where)).astype(
         np.uint8 if x.dtype == np.uint8 else bool
     )

@@ -34,7 +34,7 @@ def _extreme(better: Callable[[Any, Any], Any]) -> Callable[[Maker], Iterator[Sa
         rows, places = np.moveaxis(x, dim, 0), np.moveaxis(at, dim, 0)
         best, position = rows[:1].copy(), places[:1].copy()
         for i, row in enumerate(rows):
-            # Of equal elements the last one counts; a NaN gives way to a NaN only.
+            # The last of equal elements counts; a NaN gives way to a NaN only.
             taken = better(row, best) | (row == best) | (row != row)
             best, position = np.where(taken, row, best), np.where(taken, i, position)
             places[i] = position[0]

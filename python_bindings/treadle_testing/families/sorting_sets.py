@@ -20,7 +20,7 @@ def _few(make: Maker, shape: tuple[int, ...]) -> Any:
 
 
 def _selected(position: Callable[[Any], int]) -> Callable[..., Any]:
-    """Of each slice along a dimension the element at `position(slice)`, and that position."""
+    """By slice along a dimension, the element at `position(slice)`, and that position."""
 
     def expect(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
         if x.ndim == 0:

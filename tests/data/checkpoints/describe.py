@@ -1,5 +1,5 @@
-"""What a loaded value is, as plain JSON: types, geometry, bits of every element, and what shares
-memory or identity with what.
+"""The description of a loaded value, as plain JSON: types, geometry, bits of every element, and
+what shares memory or identity with what.
 
 Both sides use it: PyTorch for the expected descriptions, the tests for what Treadle loaded.
 """

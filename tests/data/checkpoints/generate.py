@@ -195,12 +195,12 @@ def meta():
 
 
 def on_a_gpu():
-    """What a machine with two GPUs writes; the names of the devices are all that differs."""
+    """The file of a machine with two GPUs; the names of the devices are all that differs."""
     return {"first": torch.arange(3.0), "second": torch.arange(4)}
 
 
 def of_the_safetensors_package():
-    """What the package `safetensors` 0.8 writes."""
+    """The file of the package `safetensors` 0.8."""
     tensors = {f"{d}"[6:]: torch.tensor([[0, 1, 2], [3, 4, 5]]).to(d) for d in DTYPES}
     del tensors["complex128"]
     return {

@@ -18,7 +18,7 @@ from typing import Any, Callable
 
 STEPS = 20
 
-# What is tried of each optimiser: settings, beside the defaults.
+# The runs of each optimiser: settings, beside the defaults.
 OPTIMIZERS: dict[str, list[dict[str, Any]]] = {
     "SGD": [
         {"lr": 0.1},
@@ -148,7 +148,7 @@ def fit(torch: Any, name: str, settings: dict[str, Any]) -> dict[str, Any]:
     found = {
         "losses": losses,
         "params": problem.params,
-        # Of LBFGS the numbers that say how the steps went; the rest is vectors of all of it.
+        # For LBFGS the numbers that say how the steps went; the rest is vectors of all of it.
         "state": {k: v for k, v in saved["state"][0].items() if k in ("func_evals", "n_iter")}
         if name == "LBFGS"
         else saved["state"],
@@ -296,7 +296,7 @@ def signature(made: Any) -> list[Any]:
 
 
 def signatures(torch: Any) -> dict[str, Any]:
-    """Of all that is public in the three modules."""
+    """The signatures of all that is public in the three modules."""
     found = {}
     for module in (torch.optim, torch.optim.lr_scheduler, torch.optim.swa_utils):
         for name in module.__all__:

@@ -1,7 +1,7 @@
 """Values whose text is compared with PyTorch's, as expressions over `torch`, `nn`, `inf` and `nan`.
 
-CASES: by name the expression, or the expression and options of `printoptions` around it. What
-PyTorch 2.9.1 shows is in expected.json, which generate.py writes.
+CASES: by name the expression, or the expression and options of `printoptions` around it. The
+text that PyTorch 2.9.1 shows is in expected.json, which generate.py writes.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -288,7 +288,7 @@ for _name, _options, _expression in [
 
 
 def text_of(case, torch) -> str:
-    """What a case shows, by a library."""
+    """The text that a library shows for a case."""
     names = {"torch": torch, "nn": torch.nn, "inf": float("inf"), "nan": float("nan")}
     exec(SETUP, names)
     expression, options = case if isinstance(case, tuple) else (case, {})

@@ -43,7 +43,7 @@ def use(title: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
 
 
 def numbers(value: Any) -> List[Any]:
-    """What a use returned, as a flat list of numbers and texts. An array of more than eight numbers
+    """The result of a use, as a flat list of numbers and texts. An array of more than eight numbers
     is its shape, its mean, its root of the mean square, and its first and last numbers."""
     if isinstance(value, torch.Tensor):
         value = value.detach().cpu()

@@ -1,4 +1,4 @@
-"""Mixed precision: the context autocast, and the gradient scaler. What each operator does within is
+"""Mixed precision: the context autocast, and the gradient scaler. The policy of each operator is
 tested in test_amp_policies.py.
 """
 

@@ -29,7 +29,7 @@ ROWS = {"cpu": "CPU", "cuda": "CUDA"}
 
 
 def policy_on(kind: str, op: Operator) -> Optional[str]:
-    """What the operator's entry says of a kind of device."""
+    """The policy of the operator's entry for a kind of device."""
     rows = op.json["autocast"] or {}
     return rows.get(ROWS.get(kind, "all"), rows.get("all"))
 

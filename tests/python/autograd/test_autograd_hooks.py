@@ -40,8 +40,8 @@ def test_hooks_of_a_tensor_run_before_those_of_its_node() -> None:
     b.sum().backward(retain_graph=True)
     assert log == ["tensor", "node"] and a.grad.item() == 6
 
-    # Of a tensor that is an input of backward, `grad` is what the tensor's own hooks made of it;
-    # the node runs for those who watch it, and nothing goes on from there.
+    # The `grad` of a tensor that is an input of backward is what the tensor's own hooks made of
+    # it; the node runs for those who watch it, and nothing goes on from there.
     log.clear()
     a.grad = None
     b.grad_fn.register_hook(lambda inputs, outputs: log.append(f"after {inputs} {outputs}"))

@@ -136,7 +136,7 @@ def test_a_leaf_with_gaps_gets_a_contiguous_gradient() -> None:
 
 
 def test_the_gradient_of_a_weight_is_not_copied() -> None:
-    """What the product of matrices gives is taken over as it is."""
+    """The product of matrices is taken over as it is."""
     layer = nn.Linear(4, 8, bias=False)
     seen = []
     layer.weight.register_hook(lambda g: seen.append((g.stride(), g.data_ptr())))

@@ -45,7 +45,7 @@ def test_layers_that_work_in_place(layer: Callable) -> None:
 
 
 def test_a_gradient_penalty_through_in_place_operators_on_views() -> None:
-    """What an operator saves of its result is part of two graphs: that of the view and that of the
+    """The result that an operator saves is part of two graphs: that of the view and that of the
     base."""
     for name in ("exp_", "sigmoid_", "tanh_", "sqrt_", "relu_"):
         found = []

@@ -71,7 +71,7 @@ def test_logcumsumexp_in_forward_mode() -> None:
     f = lambda x: treadle.logcumsumexp(x, 0)
     np.testing.assert_allclose(jacfwd(f)(x).numpy(), jacrev(f)(x).numpy(), rtol=1e-12)
     y = f(x).detach()
-    # Of a sum of squares at its minimum: twice the product of the Jacobian with itself.
+    # The Hessian of a sum of squares at its minimum: twice the product of the Jacobian with itself.
     j = jacrev(f)(x).numpy()
     square = lambda x: ((f(x) - y) ** 2).sum()
     np.testing.assert_allclose(hessian(square, x).numpy(), 2 * j.T @ j, rtol=1e-10, atol=1e-12)

@@ -1,5 +1,5 @@
-"""What a backend's own kernels are given, may leave to Treadle, and may return; kernels for the
-device of another plug-in; a device that is lost.
+"""A backend's own kernels: what they are given, may leave to Treadle, and may return; kernels for
+the device of another plug-in; a device that is lost.
 """
 
 # SPDX-License-Identifier: Apache-2.0

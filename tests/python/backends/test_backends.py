@@ -371,7 +371,7 @@ def test_the_module_of_a_device(streams: str) -> None:
     double = {"dtype": treadle.float64, "device": "streams"}
     assert refusal(lambda: treadle.zeros(1, **double), TypeError) == f"zeros: {message}"
     assert message in refusal(lambda: treadle.zeros(1, device="streams").double(), TypeError)
-    # What programs for PyTorch call first.
+    # The calls that programs for PyTorch make first.
     treadle.utils.rename_privateuse1_backend("streams")
     treadle.utils.generate_methods_for_privateuse1_backend()
     assert refusal(lambda: treadle.utils.rename_privateuse1_backend("npu")) == (
@@ -483,7 +483,7 @@ def test_random_numbers(minimal: str) -> None:
     y = checkpoint(dropped, x, use_reentrant=False)
     y.sum().backward()
     assert treadle.equal(x.grad, 2 * y.detach())
-    # What attention drops follows from the device's generator, too.
+    # The elements that attention drops follow from the device's generator, too.
     attention = treadle.nn.functional.scaled_dot_product_attention
     results = []
     for device in ("cpu", "minimal"):

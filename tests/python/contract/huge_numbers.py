@@ -29,7 +29,7 @@ from treadle_testing.sample import map_arrays, to_tensor
 HUGE = (2**31, 2**40, 2**62, 498444555)
 MOST_SECONDS = 1.0
 DTYPES = ("float32", "int64", "bool", "complex64")
-# Of one operator: those whose integers are alike are left out.
+# The number for one operator: those whose integers are alike are left out.
 SAMPLES = 12
 
 
@@ -47,7 +47,7 @@ def variants(value: Any) -> Iterator[Any]:
 
 
 def shape_of(value: Any) -> Any:
-    """What is alike in samples that are called only once."""
+    """The common part of samples that are called only once."""
     if isinstance(value, np.ndarray):
         return value.shape
     if isinstance(value, (list, tuple)):

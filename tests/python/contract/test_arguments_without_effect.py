@@ -30,7 +30,7 @@ SHOWN_BY = {
 }
 # It makes the functions of namespaces inside of its own functions.
 MAKES_FUNCTIONS = "_device/facade"
-# Of the names that Python itself calls, those whose parameters are the caller's.
+# The names that Python itself calls whose parameters are the caller's.
 CALLED_BY_USERS = {"__init__", "__new__", "__call__"}
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]

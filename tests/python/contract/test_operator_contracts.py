@@ -1,4 +1,4 @@
-"""What operators make of arguments at the edge of what they take, as programs rely on it."""
+"""The results of operators for arguments at the edge of what they take, as programs rely on it."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -15,7 +15,7 @@ def test_factors_of_integer_products_lose_their_fractions() -> None:
     product = matrix @ vector
     found = treadle.addmv(vector, matrix, vector, beta=1.9, alpha=2.5)
     assert found.equal(vector + 2 * product)
-    # What is cut to 0 is not looked at.
+    # A term whose factor is cut to 0 is not looked at.
     assert treadle.addmm(matrix, matrix, matrix, beta=0.5).equal(matrix @ matrix)
     batch = matrix[None]
     assert treadle.baddbmm(batch, batch, batch, beta=0.2, alpha=0.6).equal(batch * 0)

@@ -1,5 +1,5 @@
-"""What `out=` may be and what becomes of it, for every operator that takes one; and which strides a
-result has. docs/contract.md states the rules.
+"""The rules of `out=`: what it may be and what becomes of it, for every operator that takes one;
+and the strides of results. docs/contract.md states the rules.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -448,7 +448,7 @@ def test_gaps_and_expanded_dimensions_are_not_kept() -> None:
 
 
 def test_kernels_of_images_give_contiguous_results() -> None:
-    """Of the same values, whatever the layout of the image."""
+    """The results have the same values, whatever the layout of the image."""
     functional = treadle.nn.functional
     weight, one = treadle.rand(2, 3, 2, 2), treadle.ones(3)
     calls = (

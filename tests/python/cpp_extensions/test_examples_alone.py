@@ -71,7 +71,7 @@ def test_it_passes_its_own_tests(project: tuple[Path, dict[str, str]]) -> None:
 
 @pytest.mark.parametrize("project", ["backends/opencl"], indirect=True)
 def test_several_backends_at_once(project: tuple[Path, dict[str, str]]) -> None:
-    """What is said of backends holds with OpenCL's beside the minimal one and its copy: they share
+    """The tests of backends hold with OpenCL's beside the minimal one and its copy: they share
     a process, train in it and load what the other saved."""
     folder, environment = project
     where = "import treadle_opencl; print(treadle_opencl.library())"

@@ -1,8 +1,8 @@
 """Operator libraries and C++ extensions outside of the tree, built by treadle.utils.cpp_extension
 with the package's own headers and libraries.
 
-The compiler takes half a minute for the library here, so that nearly all of this is slow. What a
-program does with it runs in a process of its own.
+The compiler takes half a minute for the library here, so that nearly all of this is slow. Each
+program with it runs in a process of its own.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -151,7 +151,7 @@ def write(folder: Path, **replaced: str) -> None:
 
 
 def run(folder: Path, program: str, fails: bool = False, **variables: str) -> str:
-    """What the program prints; where it `fails`, the exception."""
+    """The output of the program; where it `fails`, the exception."""
     done = subprocess.run(
         [sys.executable, "-c", SHOW_ERRORS + textwrap.dedent(program)],
         cwd=folder,

@@ -74,7 +74,7 @@ def test_the_rule_for_bazel(environment: dict[str, str], tmp_path: Path) -> None
     (work / "WORKSPACE").write_text(workspace.replace("/home/you/venv/bin/python", python))
     (work / "BUILD.bazel").write_text(build)
     bazel = ["bazel", f"--output_base={tmp_path / 'bazel'}"]
-    # What Bazel would download for any workspace.
+    # The repositories that Bazel would download for any workspace.
     ours = ROOT / "tools" / "bazel" / "shims"
     overrides = {
         "rules_cc": ours / "rules_cc",

@@ -1,4 +1,4 @@
-"""What is written about plug-ins is true: the examples compile, the tables leave nothing out, and
+"""The pages about plug-ins are true: the examples compile, the tables leave nothing out, and
 the guide does what it says when it is followed word by word.
 """
 

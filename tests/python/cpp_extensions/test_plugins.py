@@ -45,7 +45,7 @@ REGISTERED = """
 
 @pytest.fixture
 def refused(tmp_path: Path) -> Callable[..., str]:
-    """What loading a plug-in in C says, with the path as PATH."""
+    """The error of loading a plug-in in C, with the path as PATH."""
 
     def load(name: str, start: str, *, before: str = "", version: object = 1) -> str:
         source = plugins.c_plugin(name, start, before=before, version=version)
@@ -264,7 +264,7 @@ def test_definitions_that_do_not_fit(refused, schema: str, text: str) -> None:
 
 
 def test_a_function_that_does_not_fit(tmp_path: Path) -> None:
-    """What the compiler cannot see: the function is compared with the schema."""
+    """A misfit that the compiler cannot see: the function is compared with the schema."""
     path = plugins.build(
         tmp_path,
         "misfit",

@@ -1,4 +1,4 @@
-"""What data loading promises: every sample once, in an order that follows from the seed; errors and
+"""Promises of data loading: every sample once, in an order that follows from the seed; errors and
 deaths of workers reported at once; no process left however the program ends."""
 
 # SPDX-License-Identifier: Apache-2.0

@@ -77,7 +77,7 @@ def in_functions(all_tokens: list[Token]) -> Iterator[int]:
             before.append(token.text)
 
 
-# What makes a value without a look at Python.
+# The words that make a value without a look at Python.
 PURE = {"slot", "fast", "fast_method", "reinterpret_cast", "static_cast", "sizeof", "offsetof"}
 
 

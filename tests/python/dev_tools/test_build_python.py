@@ -1,5 +1,5 @@
-"""Which Python the build is for: the one that the metadata, the pages and `./dev pythons` name, and
-always the one that is there now.
+"""The Python that the build is for: the one that the metadata, the pages and `./dev pythons` name,
+and always the one that is there now.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -51,7 +51,7 @@ def test_what_the_page_says_is_missing_is(name: str) -> None:
 
 
 def test_the_tables_of_names_are_those_of_the_page() -> None:
-    """What ./dev names has written is of the table in the package."""
+    """The lists of ./dev names are those of the table in the package."""
     from treadle._names.table import MISSING
 
     reasons = set(coverage.explained().values())

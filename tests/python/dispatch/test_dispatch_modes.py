@@ -639,7 +639,7 @@ def test_a_leaf_of_somewhere_else_as_result() -> None:
 
 
 def test_gradients_that_are_not_there() -> None:
-    """Of several results some may be None."""
+    """Some of several results may be None."""
     x = treadle.randn(2, 3, requires_grad=True)
     w = treadle.ones(3)
     y = F.layer_norm(x, (3,), w, w)

@@ -108,7 +108,7 @@ def inner_of(value: Any) -> Any:
     return tree_map_only(Standing, lambda t: t.inner, value)
 
 
-# What is made of others by the values of a tensor: lengths, and where to split.
+# Operators made of others by the values of a tensor: lengths, and where to split.
 READING = ("tensor_split", "ctc_loss", "lstm", "gru", "rnn_tanh", "rnn_relu")
 STANDING = [o for o in PUBLIC if not o.name.endswith("_") and o.name not in READING]
 

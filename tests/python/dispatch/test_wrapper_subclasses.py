@@ -110,7 +110,7 @@ def test_a_function_is_seen_by_its_operators() -> None:
 
 
 def test_functions_are_not_asked_of_the_class() -> None:
-    """Who takes over operators says of which class results are."""
+    """A class that takes over operators says of which class results are."""
     assert Standing.__torch_function__ is treadle._C._disabled_torch_function_impl
     assert type(treadle.exp(treadle.ones(2).as_subclass(Scaled))) is treadle.Tensor
 

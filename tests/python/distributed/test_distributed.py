@@ -48,7 +48,7 @@ def _child(function: Callable, rank: int, world: int, url: str, args: tuple, res
 
 
 def together(world: int, function: Callable, *args: Any) -> List[Any]:
-    """What the function returns in each of so many processes of a group."""
+    """The result of the function in each of so many processes of a group."""
     context = multiprocessing.get_context("fork")
     results = context.SimpleQueue()
     url = f"tcp://127.0.0.1:{_free_port()}"

@@ -69,7 +69,7 @@ def descriptors() -> list[str]:
 
 
 def inode(t: treadle.Tensor) -> int:
-    """Of the file that the tensor's memory is; 0 for memory that is no file."""
+    """The inode of the file that the tensor's memory is; 0 for memory that is no file."""
     address = t.data_ptr()
     with open("/proc/self/maps") as lines:
         for line in lines:
@@ -87,7 +87,7 @@ def resident(kind: str) -> int:
 
 
 def answer(queue: Any, process: Any) -> Any:
-    """What the process puts into the queue; fails if it ends without."""
+    """The answer that the process puts into the queue; fails if it ends without."""
     while queue.empty():
         assert process.is_alive() or not queue.empty(), f"it ended with {process.exitcode}"
         time.sleep(0.001)

@@ -228,7 +228,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "an nn.Parameter": (
         lambda: d.Exponential(treadle.nn.Parameter(treadle.tensor(-1.0))),
         ValueError,
-        # What broadcasts is a tensor.
+        # The broadcast parameter is a tensor.
         "Expected parameter rate (",
     ),
     "value": (

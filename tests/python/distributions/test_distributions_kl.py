@@ -51,7 +51,7 @@ NUMBERS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "Uniform": (lambda: d.Uniform(t(0.25), t(0.75)), lambda: d.Uniform(t(-1.0), t(2.5))),
 }
 
-# Of vectors, or made of others: by the mean of samples.
+# Distributions of vectors, or made of others: by the mean of samples.
 MANY: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "Dirichlet": (
         lambda: d.Dirichlet(t([1.5, 2.0, 3.0])),
@@ -120,7 +120,7 @@ def test_every_entry_has_a_pair() -> None:
 
 
 def _integral(p: Any, q: Any) -> float:
-    """Of p(x) (log(p(x)) - log(q(x))) dx, by the tanh-sinh rule between the ends of p's support."""
+    """The integral of p(x) (log(p(x)) - log(q(x))) dx, by the tanh-sinh rule over p's support."""
     u = np.linspace(-4, 4, 20_001)  # many, for densities may have a corner
     step = u[1] - u[0]
     s = np.pi / 2 * np.sinh(u)

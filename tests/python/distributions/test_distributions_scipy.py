@@ -101,8 +101,8 @@ MANY = {
     ),
 }
 
-# What SciPy has none of; test_distributions.py compares them with PyTorch's, and these with what
-# they are made of.
+# Distributions that SciPy does not have; test_distributions.py compares them with PyTorch's, and
+# these with what they are made of.
 WITHOUT = {
     "Categorical",
     "ContinuousBernoulli",
@@ -246,7 +246,7 @@ def test_sums_of_squares_are_wishart() -> None:
 
 
 def test_correlations_of_lkj_are_beta() -> None:
-    """Of each element, shifted and halved: Lewandowski and others, theorem on page 1992."""
+    """The elements, shifted and halved: Lewandowski and others, theorem on page 1992."""
     treadle.manual_seed(11)
     concentration, n = 1.5, 4
     factors = d.LKJCholesky(n, t(concentration)).sample((4000,)).numpy()
@@ -258,7 +258,7 @@ def test_correlations_of_lkj_are_beta() -> None:
 
 
 def test_lkj_density_integrates_to_one() -> None:
-    """Of (2, 2) matrices there is one number, the correlation r; the factor's row is
+    """A (2, 2) matrix has one number, the correlation r; the factor's row is
     (r, sqrt(1 - r^2)), and its density is that of r for the measure dr.
     """
     for concentration in (0.7, 1.0, 3.0):

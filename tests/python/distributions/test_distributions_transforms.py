@@ -195,7 +195,7 @@ def _free(transform: Transform, y: treadle.Tensor) -> treadle.Tensor:
 
 
 def test_change_of_volume(name: str) -> None:
-    """Of each value, the logarithm of the determinant of the matrix of slopes."""
+    """The logarithm of the determinant of the matrix of slopes, for each value."""
     transform, x = _made(name)
     if name in NOT_BIJECTIVE:
         with pytest.raises(NotImplementedError):
@@ -429,7 +429,7 @@ def test_a_registry_of_a_program() -> None:
 
 
 def test_a_sum_of_densities_is_one() -> None:
-    """Of normal numbers through tanh and a stretch."""
+    """The density of normal numbers through tanh and a stretch."""
     dist = d.TransformedDistribution(
         d.Normal(t(0.3), t(0.8)), [d.TanhTransform(), d.AffineTransform(1.0, -2.0)]
     )

@@ -40,7 +40,7 @@ every_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: pa
 
 
 class Figure(NamedTuple):
-    """What a program prints last, and where it is to be."""
+    """The last line that a program prints, and where its number is to be."""
 
     name: str
     comparison: str

@@ -69,8 +69,8 @@ def _quick_collections() -> Iterator[None]:
 
 
 def growth(call: Callable[[], Any]) -> tuple[float, float]:
-    """(blocks, bytes) that a call leaves behind. What caches take does not grow for ever, so the
-    least of some rounds counts, the later ones longer."""
+    """(blocks, bytes) that a call leaves behind. Caches do not grow for ever, so the least of some
+    rounds counts, the later ones longer."""
     for _ in range(3):
         call()
     least_blocks, least_bytes = float("inf"), float("inf")

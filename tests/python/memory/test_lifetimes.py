@@ -1,4 +1,4 @@
-"""What nobody can reach goes: cycles through hooks, `ctx`, attributes and graphs."""
+"""Objects that nobody can reach go: cycles through hooks, `ctx`, attributes and graphs."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -253,7 +253,7 @@ def test_a_cycle_is_collected(name: str) -> None:
 
 @pytest.mark.parametrize("name", CYCLES)
 def test_collected_while_others_work(name: str) -> None:
-    """What the collector sees does not change under it."""
+    """The objects that the collector sees do not change under it."""
     stop = threading.Event()
     x = treadle.ones(60_000, requires_grad=True)
 

@@ -1,4 +1,4 @@
-"""What the tests of nn share: random inputs, and functions of NumPy arrays to compare with."""
+"""Common parts of the tests of nn: random inputs, functions of NumPy arrays to compare with."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -41,5 +41,5 @@ def softmax(x: Any, axis: int = -1) -> Any:
 
 
 def reduced(values: Any, how: str) -> Any:
-    """What a loss makes of its elements: reduction "none", "mean" or "sum"."""
+    """The loss of its elements: reduction "none", "mean" or "sum"."""
     return {"none": values, "mean": values.mean(), "sum": values.sum()}[how]

@@ -557,7 +557,7 @@ def test_lazy_layers_load(make, plain, shape, weight):
     assert not layer.has_uninitialized_params() and treadle.equal(layer.weight, trained.weight)
     given = x(*shape)
     assert treadle.equal(layer.eval()(given), trained.eval()(given)) and type(layer) is plain
-    # What waits may be saved and loaded too, and copied.
+    # A layer that waits may be saved and loaded too, and copied.
     waiting = make()
     waiting.load_state_dict(make().state_dict())
     twin = copy.deepcopy(waiting)

@@ -1,4 +1,4 @@
-"""What Module does with its parts: names, attributes, state dicts, dtypes, copies, reprs, hooks."""
+"""Module and its parts: names, attributes, state dicts, dtypes, copies, reprs, hooks."""
 
 # SPDX-License-Identifier: Apache-2.0
 

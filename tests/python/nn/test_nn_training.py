@@ -1,4 +1,4 @@
-"""What training does with parameters: Parameter itself, clipping, vectors of parameters, and a
+"""Parameters in training: Parameter itself, clipping, vectors of parameters, and a
 network that learns."""
 
 # SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,5 @@
 """The array API standard: every name, its signature, dtypes, the inspection interface, the array
-object. What the functions compute is in test_array_api_values.py.
+object. The values of the functions are tested in test_array_api_values.py.
 """
 
 # SPDX-License-Identifier: Apache-2.0

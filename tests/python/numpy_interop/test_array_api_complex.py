@@ -81,7 +81,7 @@ round    nan inf -> nan inf | ±0 -inf -> a -inf | 0.5 -0.5 -> 0 -0 | 1.5 -2.5 -
 negative ±0 ±0 -> -a -b | nan inf -> nan -inf
 conj     ±0 ±0 -> a -b | nan inf -> nan -inf | inf nan -> inf nan
 """
-# What is defined through another function of the argument turned by a right angle.
+# Functions defined through another function of the argument turned by a right angle.
 TURNED = {"asin": "asinh", "atan": "atanh", "sin": "sinh", "tan": "tanh"}
 # The branch cuts: (function, points on them, the sign of which part tells the sides apart).
 CUTS: list[tuple[str, tuple[complex, ...], str]] = [

@@ -127,7 +127,7 @@ def test_arrays(a: str, b: str) -> None:
     assert xp.result_type(ones((2,), a), ones((), b)) == wanted
     assert xp.can_cast(dtype(a), wanted) and xp.can_cast(ones((1,), b), wanted)
     assert xp.can_cast(dtype(a), dtype(b)) == (wanted == dtype(b))
-    # Of no elements, of none but one, and of many dimensions: all count alike.
+    # Arrays of no elements, of one, and of many dimensions: all count alike.
     shapes = [((2,), (2,)), ((2,), ()), ((), (3, 2)), ((), ()), ((0,), (1,)), ((4, 1), (2,))]
     for name, (dtypes, is_bool) in FUNCTIONS.items():
         if a not in dtypes or b not in dtypes:
@@ -184,7 +184,7 @@ NUMBERS_OF_PYTHON = {"bool": True, "int": 2, "float": 2.0, "complex": 2 + 0j}
 
 
 def with_number(name: str, kind: str) -> Any:
-    """What an array becomes together with a number of Python; None where the standard is silent."""
+    """The dtype of an array with a number of Python; None where the standard is silent."""
     floating = FLOATS + COMPLEX
     takes = {"bool": ("bool",), "int": NUMBERS, "float": floating, "complex": floating}
     if name not in takes[kind]:

@@ -61,7 +61,7 @@ def test_unary(name: str, dtype: str) -> None:
 def test_binary(name: str, dtype: str) -> None:
     pairs = np.asarray(list(itertools.product(VALUES, VALUES)), dtype)
     x, y = pairs[:, 0], pairs[:, 1]
-    # What the standard leaves open: which of two zeros, the rest of infinities and by zero.
+    # The standard leaves open: which of two zeros, the rest of infinities and by zero.
     if name in ("maximum", "minimum"):
         settled = ~((x == 0) & (y == 0))
     elif name in ("floor_divide", "remainder"):

@@ -211,7 +211,7 @@ def identical(a: Any, b: Any) -> bool:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_one_function_by_another(dtype: str) -> None:
-    """What the standard defines through another function, in every special case."""
+    """The functions that the standard defines through another, in every special case."""
     x, y = pairs(dtype)
     assert identical(xp.subtract(x, y), xp.add(x, xp.negative(y)))
     assert identical(xp.square(x), xp.multiply(x, x))
@@ -306,7 +306,7 @@ def test_zeros_are_one_value(dtype: str) -> None:
 
 
 def test_truth() -> None:
-    """Of arrays as bool, both as elements and as conditions of Python."""
+    """The truth of arrays as bool, both as elements and as conditions of Python."""
     for dtype in (*DTYPES, "complex64", "complex128"):
         x = xp.asarray([nan, inf, -inf, 0.0, -0.0, 1e-30], dtype=getattr(xp, dtype))
         assert xp.astype(x, xp.bool).tolist() == [True, True, True, False, False, True]

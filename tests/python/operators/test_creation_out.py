@@ -1,4 +1,4 @@
-"""What factories write to `out=`, and what they take for data."""
+"""The writes of factories to `out=`, and what they take for data."""
 
 # SPDX-License-Identifier: Apache-2.0
 

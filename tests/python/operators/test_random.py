@@ -256,7 +256,7 @@ def test_counts_at_the_ends_of_their_parameters() -> None:
     prob = treadle.tensor([0.5, 0.0, 1.0, 0.5], dtype=treadle.float64)
     none, never, always, half = treadle.binomial(count, prob).tolist()
     assert (none, never, always) == (0, 0, 7) and abs(half - 5e14) < 1e9
-    # What an integer cannot hold is its largest value.
+    # A number that an integer cannot hold becomes its largest value.
     for dtype in (treadle.uint8, treadle.int16, treadle.int64):
         x = treadle.empty(100, dtype=dtype).geometric_(1e-300)
         assert (x == treadle.iinfo(dtype).max).all()

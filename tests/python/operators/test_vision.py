@@ -168,7 +168,7 @@ def test_gradients_of_regions() -> None:
     assert gradcheck(lambda x: ops.ps_roi_align(x, rois, *window, 2)[0], many)
     assert gradcheck(lambda x: ops.ps_roi_pool(x, rois, *window)[0], many)
     assert gradcheck(lambda x: ops.roi_pool(x, rois, *window)[0], x)
-    # What torchvision calls for the same.
+    # The functions that torchvision calls for the same.
     size = tuple(x.shape)
     pooled, argmax = ops.roi_pool(x, rois, *window)
     grad = treadle.rand_like(pooled)

@@ -145,7 +145,7 @@ def test_refused_before_anything_is_written(
 
 
 def sequentially(given: Lists) -> list[np.ndarray]:
-    """What a call means: one place after the other, each from copies of what it holds then."""
+    """The meaning of a call: one place after the other, each from copies of what it holds then."""
     for place in range(len(given[0])):
         copies = [[each[place].clone()] for each in given]
         adam(copies)

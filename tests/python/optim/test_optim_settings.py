@@ -1,4 +1,4 @@
-"""What optimisers accept: settings out of range, learning rates that are tensors, dtypes and
+"""The arguments of optimisers: settings out of range, learning rates that are tensors, dtypes and
 layouts of parameters, recorded steps, and scaled gradients."""
 
 # SPDX-License-Identifier: Apache-2.0

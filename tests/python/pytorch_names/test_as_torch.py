@@ -1,4 +1,4 @@
-"""What a program that imports the package as torch sees of it: torch, everywhere."""
+"""The package as a program that imports it as torch sees it: torch, everywhere."""
 
 # SPDX-License-Identifier: Apache-2.0
 

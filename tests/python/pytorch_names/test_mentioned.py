@@ -172,7 +172,7 @@ def test_placements_are_values() -> None:
 
 
 def test_pickles_may_name_modules_that_were_moved() -> None:
-    """Of a pickle's text only the module differs: `c` is the opcode of a name."""
+    """Only the module differs in a pickle's text: `c` is the opcode of a name."""
     for module, name in (
         ("_dtypes", "finfo"),
         ("_facts", "qscheme"),

@@ -124,7 +124,7 @@ def test_classes_are_where_pytorch_has_them(tmp_path: Path) -> None:
     ]
 
 
-# What a program can ask of how it was started, printed alike by both.
+# A program's questions about how it was started, printed alike by both.
 ABOUT = """
 import inspect, os, sys
 print(__name__, __file__, __package__, __spec__ and __spec__.name, sys.argv, sys.path[0])

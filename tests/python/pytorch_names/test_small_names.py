@@ -162,7 +162,7 @@ def test_a_worker_of_a_pool() -> None:
     from treadle.multiprocessing.pool import clean_worker
 
     class Pipe:
-        """What a worker asks of its queues."""
+        """The methods of queues that a worker calls."""
 
         def __init__(self) -> None:
             self.items: Any = queue.Queue()

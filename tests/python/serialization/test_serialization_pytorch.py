@@ -192,14 +192,14 @@ SAME_PICKLES = ["adam", "dtypes", "extremes", "meta", "parameters", "sgd", "shap
 
 @pytest.mark.parametrize("case", SAME_PICKLES)
 def test_pickles_are_those_of_pytorch(case):
-    """What PyTorch saved, loaded and saved again: the same bytes, so PyTorch reads them."""
+    """A file of PyTorch's, loaded and saved again: the same bytes, so PyTorch reads them."""
     file = io.BytesIO()
     treadle.save(load(HERE / f"{case}.pt"), file)
     assert pickle_in(file) == pickle_in(HERE / f"{case}.pt")
 
 
 def old_parts(content):
-    """Of a file in the old format: its pickles as instructions, and the rest."""
+    """The pickles of a file in the old format as instructions, and the rest."""
     file, parts = io.BytesIO(content), []
     for _ in range(5):
         parts.append([(op.name, value) for op, value, _ in pickletools.genops(file)])

@@ -126,8 +126,8 @@ def build_file(
 
 
 def build_minimal(target: Path, *, name: str = "minimal", handles: bool = False) -> str:
-    """The path of the minimal backend under a name; `handles`: its storages are no addresses. What
-    was built once of the same sources is only copied.
+    """The path of the minimal backend under a name; `handles`: its storages are no addresses. A
+    backend built once of the same sources is only copied.
     """
     flags = [f'-DTREADLE_MINIMAL_NAME="{name}"', "-O1"]
     if handles:
@@ -172,7 +172,7 @@ def run_program(
     search: Sequence[str] = (),
     environment: Optional[Mapping[str, str]] = None,
 ) -> str:
-    """What a program prints that runs in a process of its own: what it registers is gone with it.
+    """The output of a program in a process of its own: what it registers is gone with it.
     `search`: folders on its path; `environment`: what is set beside that of this process."""
     package = str(Path(treadle.__file__).resolve().parents[1])
     searched = [str(Path(treadle.__file__).parents[1]), package, *search]

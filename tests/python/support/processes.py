@@ -1,4 +1,4 @@
-"""What tests ask about processes: which ones this started, and whether one still runs."""
+"""The tests' questions about processes: which ones this started, and whether one still runs."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -77,7 +77,7 @@ def _treadle(index: Any) -> Any:
 
 
 def _expected(index: Any) -> Any:
-    """What NumPy gives, or None where it refuses."""
+    """The result of NumPy, or None where it refuses."""
     a = np.arange(60.0).reshape(SHAPE)
     try:
         return a[_numpy(index)]

@@ -188,7 +188,7 @@ def _map(value: Any, f: Any) -> Any:
 
 
 def _applies(op: Operator) -> bool:
-    # What looks at bytes is refused, and what answers with the bits themselves answers otherwise.
+    # Operators that look at bytes are refused, and those that tell of the bits answer otherwise.
     refused = {"view.dtype", "view_copy.dtype", "view_as_real", "view_as_real_copy"}
     other = refused | {"is_conj", "is_neg"}
     written = not op.name.startswith(("empty", "new_empty"))

@@ -67,7 +67,7 @@ FORMATS = {
 
 
 def magnitude(name: str, pattern: int) -> float:
-    """What a pattern without its sign says by the format's definition, infinities and NaN aside."""
+    """The value of a pattern without its sign, by the format; infinities and NaN aside."""
     bits, bias, *_ = FORMATS[name]
     exponent, fraction = pattern >> bits, pattern & (1 << bits) - 1
     if exponent == 0:

@@ -31,7 +31,7 @@ from treadle_testing.sample import map_arrays
 SECONDS = float(os.environ.get("SECONDS_A_CALL", "0.03"))
 DTYPES = ("float32", "int64", "bool", "float16")
 REGION = 1 << 20
-# What is written for a while instead of a number.
+# The values that are written for a while instead of a number.
 BAD = {"i": 1 << 44, "u": 1 << 44, "f": np.nan, "c": np.nan, "b": True}
 
 

@@ -1,8 +1,8 @@
 """Each part of the library used for the first time by two threads at once.
 
-What is made at a first use, modules that are imported late above all, must not be made under a lock
-that the other thread waits for with the interpreter lock in its hand: such a program stands still
-for ever. Each case runs in a process in which nothing was used before.
+The objects made at a first use, modules that are imported late above all, must not be made under a
+lock that the other thread waits for with the interpreter lock in its hand: such a program stands
+still for ever. Each case runs in a process in which nothing was used before.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -182,7 +182,7 @@ def in_two_threads(name: str, report: int) -> None:
 
 
 def outcome(name: str) -> str:
-    """What a forked process says of a case: "" where it is well."""
+    """The report of a forked process on a case: "" where it is well."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

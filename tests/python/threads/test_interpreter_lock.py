@@ -106,7 +106,7 @@ def test_saving_and_loading_let_other_threads_run() -> None:
 # ---- devices -------------------------------------------------------------------------------------
 
 # While `blocked` is set, whatever the backend is asked to do waits; but not for ever, so that a
-# test that fails ends. What waited in vain is counted.
+# test that fails ends. Waits in vain are counted.
 BLOCKING = """
 #include <stdatomic.h>
 #include <threads.h>

@@ -95,7 +95,7 @@ def events(path, check=True):
 
 
 def values(path, check=True):
-    """Of the summaries in a file: (tag, step, value)."""
+    """The summaries in a file: (tag, step, value)."""
     found = []
     for event in events(path, check):
         for summary in event.get(5, []):

@@ -1,5 +1,5 @@
-"""What a device did, in a recording: under the operators that queued it, in tables, and on the same
-timeline in traces. The device is simulated: what it tells is made up here.
+"""The work of a device, in a recording: under the operators that queued it, in tables, and on the
+same timeline in traces. The device is simulated: what it tells is made up here.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -77,7 +77,7 @@ def test_work_belongs_to_the_innermost_event_that_queued_it(device: Device) -> N
     assert [e.name for e in work] == ["add(float*)", "Memcpy HtoD", "add(float*)", "Memset"]
     assert [e.cpu_time_total for e in work] == [0, 0, 0, 0]
     assert [e.cuda_time for e in work] == [pytest.approx(t) for t in (3, 2, 5, 1)]
-    # What was queued outside of every event has none; it is on the timeline all the same.
+    # Work queued outside of every event has no cause; it is on the timeline all the same.
     assert work[3].cause is None and work[0].cause is by_name["first"]
     assert work[0].time_range.start > by_name["first"].time_range.end
     assert [e.id for e in events] == list(range(1, len(events) + 1))

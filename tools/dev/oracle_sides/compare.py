@@ -66,12 +66,12 @@ def _arrays(wanted: Array, found: Array, dtype: str) -> Iterator[Difference]:
             for one, other in zip(wanted.parts[1:], found.parts[1:]):
                 yield from _arrays(one, other, dtype)
         return
-    # Of an empty tensor no element has a place.
+    # The elements of an empty tensor have no place.
     if 0 not in wanted.shape and _strides(wanted) != _strides(found):
         yield "strides", f"{found.strides} instead of {wanted.strides} of {list(wanted.shape)}"
     one, other = wanted.numpy(), found.numpy()
     tolerance = max(_TOLERANCES.get(name, 0.0) for name in (wanted.dtype, found.dtype))
-    # Of integers and bools floating-point results are computed in the default dtype.
+    # Floating-point results of integers and bools are computed in the default dtype.
     tolerance = tolerance and max(tolerance, _TOLERANCES.get(dtype, _TOLERANCES["float32"]))
     if not (_close(one, other, tolerance) if tolerance else np.array_equal(one, other)):
         yield "value", _worst(one, other)
@@ -84,7 +84,7 @@ def _numbers(wanted: Any, found: Any) -> bool:
 
 
 def differences(wanted: Any, found: Any, dtype: str) -> Iterator[Difference]:
-    """What is other, everywhere in the lists and dictionaries; `dtype` is that of the sample."""
+    """The differences, everywhere in the lists and dictionaries; `dtype` is that of the sample."""
     if isinstance(wanted, Failure) and isinstance(found, Failure):
         if wanted.classes[0] not in found.classes:
             yield "exception", f"{found.classes[0]}: {found.text} instead of {wanted.classes[0]}"

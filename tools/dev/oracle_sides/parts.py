@@ -1,4 +1,4 @@
-"""What is done with a sample, the same under both libraries: values, gradients, `out=` and so on.
+"""The checks of a sample, the same under both libraries: values, gradients, `out=` and so on.
 
 `parts_of(torch, case)` yields pairs of a name and a function without arguments that does it. Each
 decodes the arguments anew, so that none sees what another has written.

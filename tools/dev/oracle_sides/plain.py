@@ -1,7 +1,7 @@
 """Values that either side can read: tensors as bytes, functions as names or as their code.
 
-`encode(torch, value)` makes them, `decode(torch, value)` makes tensors of the other `torch`. What
-cannot be carried over raises NotCarried when it is encoded.
+`encode(torch, value)` makes them, `decode(torch, value)` makes tensors of the other `torch`. A
+value that cannot be carried over raises NotCarried when it is encoded.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -68,7 +68,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Made:
-    """What a call of something by name gives: devices, sizes, slices."""
+    """The result of a call of something by name: devices, sizes, slices."""
 
     path: str
     arguments: tuple[Any, ...]
@@ -94,7 +94,7 @@ class Failure:
 
 
 def with_seed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What the databases wrap around functions that draw: they begin with the same seed."""
+    """The wrapper of the databases around functions that draw: they begin with the same seed."""
     importlib.import_module("torch").manual_seed(42)
     return function(*args, **kwargs)
 
@@ -112,7 +112,7 @@ def _names(torch: Any) -> dict[int, str]:
 
 
 def find(path: str) -> Any:
-    """What a path names; AttributeError where it is nothing."""
+    """The object of a path; AttributeError where there is none."""
     if path == "with_seed":
         return with_seed
     first, *rest = path.split(".")
@@ -272,7 +272,7 @@ def _decode_tensor(torch: Any, value: Array) -> Any:
 
 
 def decode(torch: Any, value: Any) -> Any:
-    """What `encode` was given, of this `torch`."""
+    """The value that `encode` was given, of this `torch`."""
     if isinstance(value, Array):
         return _decode_tensor(torch, value)
     if isinstance(value, Name):

@@ -2,8 +2,8 @@
 
     python -m treadle.run tools/gpu/programs/busy.py --device cuda --trace resnet50.json.gz
 
-Of the time from the first kernel of some steps to the end of the last, the part in which a kernel
-or a copy runs. Nothing is waited for in between.
+The figure is the part of the time, from the first kernel of some steps to the end of the last, in
+which a kernel or a copy runs. Nothing is waited for in between.
 """
 
 # SPDX-License-Identifier: Apache-2.0

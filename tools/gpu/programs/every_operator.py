@@ -38,7 +38,7 @@ def calls(only: str) -> Iterator[tuple[Operator, str]]:
 
 
 def digest(values: list[Any]) -> str:
-    """Of the bits of tensors and the text of anything else."""
+    """The digest of the bits of tensors and the text of anything else."""
     whole = hashlib.sha256()
     for value in values:
         if isinstance(value, treadle.Tensor):
@@ -51,7 +51,7 @@ def digest(values: list[Any]) -> str:
 
 
 def results(op: Operator, dtype: str) -> list[Any]:
-    """What the first sample gives, and the gradient of its sum."""
+    """The result of the first sample, and the gradient of its sum."""
     treadle.manual_seed(0)
     sample = next(cases.samples_of(op, dtype), None)
     if sample is None:

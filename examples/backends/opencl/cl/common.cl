@@ -1,5 +1,5 @@
 R"CLC(
-// What every program begins with: the rounding of each operation is its own, as on the CPU, and
+// The beginning of every program: the rounding of each operation is its own, as on the CPU, and
 // conversions between dtypes are defined for every value.
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

@@ -1,5 +1,5 @@
 R"CLC(
-// What a tensor is filled with: numbers in a row, and random ones. S is what is stored, LOAD and
+// Fills a tensor with numbers in a row, or random ones. S is the stored type, LOAD and
 // STORE convert; `out` is contiguous. An item does `per` elements.
 
 // first + i * step; from the middle on counted from the end where there is one.

@@ -1,4 +1,4 @@
-"""What is looked at in a case: everything a distribution says, as lists and text."""
+"""The record of a case: everything a distribution says, as lists and text."""
 
 # SPDX-License-Identifier: Apache-2.0
 

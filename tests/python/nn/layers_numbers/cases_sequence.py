@@ -66,9 +66,9 @@ RECURRENT = [
     ),
 ]
 
-# What a query may not see: what comes after it.
+# The keys that a query may not see: those after it.
 CAUSAL = given(np.triu(np.ones((3, 3), dtype=bool), 1))
-# Which keys of each of two sequences are padding.
+# The keys of each of two sequences that are padding.
 PADDING = given(np.array([[False, False, False], [False, False, True]]))
 
 

@@ -23,7 +23,7 @@ REAL = ("float32", "float64")
 
 
 def name(operator: str) -> str:
-    """What Python calls it."""
+    """The operator's name in Python."""
     shown = {"_gelu": "gelu", "_gelu_tanh": "gelu(approximate='tanh')", "_angle": "angle"}
     return shown.get(operator, re.sub("^special_", "special.", operator))
 

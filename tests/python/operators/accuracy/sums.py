@@ -17,7 +17,7 @@ import numpy as np
 import treadle
 import treadle.nn.functional as F
 
-# Of the largest value of the result; where signs mix, of the sum of the magnitudes.
+# In parts of the largest value of the result; where signs mix, of the sum of the magnitudes.
 BOUND = 1e-6
 COUNTS = (10**6, 10**7)
 

@@ -53,7 +53,7 @@ def _silu_slope(f: Any, dtype: str, x: Any, y: Any) -> Any:
 
 
 def _largest_term(order: Any, x: Any) -> Any:
-    """Of the sums of zeta left of zero."""
+    """The largest term of the sums of zeta left of zero."""
     term = np.power(np.abs(x - np.round(x)), -order)
     return np.where((x < 0) & np.isfinite(term), term, 0)
 

@@ -30,7 +30,7 @@ from . import traps
 from .attacks import CHECKPOINTS, Attack, attacks
 
 DECLARED = (RuntimeError, pickle.UnpicklingError, EOFError, safetensors.SafetensorError)
-# What Python tells of: looking into files, starting something, importing and running code.
+# The audit events of Python: looking into files, starting something, importing and running code.
 WATCHED = ("open", "import", "exec", "compile", "subprocess.", "os.", "socket.", "shutil.",
            "ctypes.", "pickle.find_class", "marshal.", "code.", "sqlite3.")  # fmt: skip
 ROOM = 256 << 20
@@ -55,7 +55,7 @@ def load(attack: Attack, turn: int, path: str) -> None:
     if attack.format == "safetensors":
         safetensors.load(attack.content)
     elif turn % 5 == 0:
-        # Of a mapped file no checksums are looked at.
+        # The checksums of a mapped file are not looked at.
         mapped = attack.content[:2] == b"PK" and not attack.kind.startswith("damaged")
         treadle.load(path, weights_only=weights_only, mmap=mapped)
     else:

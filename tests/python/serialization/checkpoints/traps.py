@@ -10,7 +10,7 @@ ran: list[str] = []
 
 
 def run(*args, **kwargs):
-    """What an attacker wants to be called."""
+    """The function that an attacker wants to be called."""
     ran.append("run")
 
 
