@@ -37,7 +37,7 @@ extern "C" {
 
 /* ---- status ---- */
 
-/* What became of a call; an error's kind says which Python exception it is. */
+/* The end of a call; an error's kind says which Python exception it is. */
 typedef int32_t treadle_status;
 enum {
   TREADLE_OK = 0,
@@ -326,17 +326,17 @@ typedef struct treadle_operator_info {
   int32_t returns;    /* 1: the kernel makes the results itself */
   const char* name;   /* "aten::add.Tensor" */
   const char* schema; /* "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
-  /* What a kernel is given: the arguments, and after them `output_count` tensors to be filled; 0
+  /* The values for a kernel: the arguments, and after them `output_count` tensors to be filled; 0
    * where `returns`, and where the operator writes its first argument. */
   const treadle_argument_info* arguments;
   size_t argument_count;
   size_t output_count;
-  /* What the operator returns. */
+  /* The results of the operator. */
   const treadle_argument_info* results;
   size_t result_count;
 } treadle_operator_info;
 
-/* What a new operator is made of. Kernels are given the arguments, and put what they return into
+/* The parts of a new operator. Kernels are given the arguments, and put what they return into
  * `results`. */
 typedef struct treadle_definition {
   uint32_t size;
@@ -435,7 +435,7 @@ typedef struct treadle_api {
                                 void* context);
 } treadle_api;
 
-/* What a plug-in is: treadle_plugin_entry() returns it. `start` is called once, with an api that
+/* A plug-in: treadle_plugin_entry() returns it. `start` is called once, with an api that
  * lives as long as the process. */
 typedef struct treadle_plugin {
   uint32_t size;

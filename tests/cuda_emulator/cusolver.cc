@@ -388,7 +388,7 @@ cusolverStatus_t cusolverDnXsytrs(Handle handle, cublasFillMode_t triangle, int6
     *size = e::kElements;                                                                         \
     return CUSOLVER_STATUS_SUCCESS;                                                               \
   }                                                                                               \
-  /* What is above the diagonal is not said. */                                                   \
+  /* The values above the diagonal are not defined. */                                            \
   cusolverStatus_t cusolverDn##letter##sytrf(Handle handle, cublasFillMode_t triangle, int n,     \
                                              E* a, int lead, int* pivots, E* work, int size,      \
                                              int* info) {                                         \

@@ -474,7 +474,7 @@ def test_what_an_operator_saved_serves_a_view_and_the_result_that_was_used_befor
     ids=["unbind", "split", "chunk", "split sizes", "tensor_split"],
 )
 def test_pieces_have_one_node(cut: Any, node: str) -> None:
-    """Whose gradient joins theirs, with zeros for those that had none."""
+    """One node joins the gradients of the pieces, with zeros for those that had none."""
     x = treadle.randn(4, 3, dtype=treadle.float64, requires_grad=True)
     pieces = cut(x * 1)
     assert {piece.grad_fn for piece in pieces} == {pieces[0].grad_fn}
