@@ -15,7 +15,7 @@ from treadle_testing.sample import Sample
 from . import surface
 from .recipe import Recipe, node_of
 
-# The number for each operator and dtype; there are seldom more.
+# The most samples of each operator and dtype; there are seldom more.
 MOST = 24
 
 

@@ -29,7 +29,7 @@ from treadle_testing.sample import map_arrays, to_tensor
 HUGE = (2**31, 2**40, 2**62, 498444555)
 MOST_SECONDS = 1.0
 DTYPES = ("float32", "int64", "bool", "complex64")
-# The number for one operator: those whose integers are alike are left out.
+# The most samples of one operator: those whose integers are alike are left out.
 SAMPLES = 12
 
 

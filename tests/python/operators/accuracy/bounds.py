@@ -44,7 +44,7 @@ class Bound:
 # and what is left of float32's error.
 OF_16_BITS = 0.51
 
-# These have no bound for complex numbers: where their terms cancel each other, no digit is left.
+# Functions without a bound for complex numbers: where their terms cancel, no digit is left.
 CANCELS = frozenset({"logaddexp", "silu_backward"})
 
 _COMPOSED: Mapping[str, Bound] = {
