@@ -284,7 +284,7 @@ def with_table(text: str) -> str:
     _, end, after = rest.partition(MARKS[1])
     if not end:
         raise DevError(f"{PAGE.name} has no place for the table")
-    lines = ["| what | why |", "|---|---|", *table()]
+    lines = ["| operator and difference | reason |", "|---|---|", *table()]
     return before + MARKS[0] + "\n".join(lines) + "\n" + MARKS[1] + after
 
 
