@@ -6,7 +6,7 @@ import julius
 from uses import draw, main, use
 
 
-@use("other rates, bands, long convolutions")
+@use("resampling, frequency bands, long convolutions")
 def filters():
     x = draw(1, 1000)
     return [

@@ -14,7 +14,7 @@ from speechbrain.utils.checkpoints import Checkpointer
 from uses import draw, main, settle, use
 
 
-@use("features, a network that knows voices, a loss")
+@use("features, a speaker recognition network, a loss")
 def voices():
     sound = draw(2, 1600)
     features = Fbank(n_mels=20)(sound)
@@ -41,7 +41,7 @@ class Fit(speechbrain.Brain):
         return (predictions - batch[1]).square().mean()
 
 
-@use("a loop of training")
+@use("a training loop")
 def loop():
     model = settle(torch.nn.Linear(4, 2))
     data = torch.utils.data.TensorDataset(draw(8, 4), draw(8, 2))
@@ -51,7 +51,7 @@ def loop():
     return model.weight
 
 
-@use("go on in the middle of an epoch")
+@use("resume in the middle of an epoch")
 def epoch():
     model, numbers = settle(torch.nn.Linear(4, 2)), list(range(10))
     with tempfile.TemporaryDirectory() as folder:

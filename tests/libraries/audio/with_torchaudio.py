@@ -35,7 +35,7 @@ def filters():
     return [a.grad, b.grad, x.grad, low, functional.overdrive(x.detach())]
 
 
-@use("losses of transducers, alignment of words")
+@use("transducer loss, forced alignment")
 def align():
     logits, words = draw(2, 6, 4, 5).requires_grad_(), torch.tensor([[1, 2, 3], [2, 1, 1]])
     lengths, counts = torch.tensor([6, 5]), torch.tensor([3, 2])
@@ -47,7 +47,7 @@ def align():
     return [loss, logits.grad, path, scores]
 
 
-@use("models that hear")
+@use("speech recognition models")
 def models():
     heard = torchaudio.models.Conformer(8, 2, 16, 1, depthwise_conv_kernel_size=3)
     letters = torchaudio.models.Wav2Letter(num_classes=5)

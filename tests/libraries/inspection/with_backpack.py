@@ -8,7 +8,7 @@ from torch import nn
 from uses import draw, main, settle, use
 
 
-@use("gradients of samples, variances, curvature")
+@use("per-sample gradients, variances, curvature")
 def curvature():
     model = extend(settle(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))))
     loss = extend(nn.CrossEntropyLoss())(model(draw(5, 4)), torch.tensor([0, 1, 1, 0, 1]))
@@ -19,7 +19,7 @@ def curvature():
     return [p.grad, p.grad_batch, p.variance, p.diag_ggn_exact, list(p.kflr)]
 
 
-@use("the same of a convolution")
+@use("the same for a convolution")
 def convolution():
     model = settle(nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(12, 2)))
     loss = extend(nn.CrossEntropyLoss())(extend(model)(draw(3, 2, 4, 4)), torch.tensor([0, 1, 1]))

@@ -26,7 +26,7 @@ def gradients():
     ]
 
 
-@use("attribution by changes, and of layers")
+@use("attribution by perturbation, and of layers")
 def changes():
     model, x = network(), draw(2, 4)
     return [

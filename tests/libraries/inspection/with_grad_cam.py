@@ -9,7 +9,7 @@ from torch import nn
 from uses import draw, main, settle, use
 
 
-@use("four ways to ask a layer")
+@use("four methods to explain a prediction by a layer's activations")
 def look():
     model = settle(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(784, 5)))
     x, found = draw(1, 3, 16, 16), []

@@ -8,7 +8,7 @@ from thop import clever_format, profile
 from uses import main, use
 
 
-@use("count a residual network and a recurrent one")
+@use("count the operations of a residual network and of a recurrent layer")
 def count():
     model = torchvision.models.resnet18()
     found = profile(model, inputs=(torch.zeros(1, 3, 64, 64),), verbose=False)

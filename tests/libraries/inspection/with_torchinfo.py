@@ -7,7 +7,7 @@ from torch import nn
 from uses import main, use
 
 
-@use("what each layer makes and costs")
+@use("the output shape and the cost of each layer")
 def summary():
     model = nn.Sequential(
         nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(784, 5)
@@ -16,7 +16,7 @@ def summary():
     return [found.total_params, found.total_mult_adds, str(found)]
 
 
-@use("a recurrent network and an encoder")
+@use("the same for a recurrent network and an encoder")
 def recurrent():
     encoder = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     found = [torchinfo.summary(nn.LSTM(4, 6), (5, 2, 4), verbose=0)]

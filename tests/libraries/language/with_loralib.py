@@ -7,7 +7,7 @@ from torch import nn
 from uses import descend, draw, main, settle, use
 
 
-@use("train what was added, merge it")
+@use("train the added low-rank weights, merge them")
 def adapt():
     model = settle(nn.Sequential(loralib.Linear(4, 6, r=2), nn.ReLU(), loralib.Linear(6, 2, r=2)))
     loralib.mark_only_lora_as_trainable(model)

@@ -7,7 +7,7 @@ from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
 from uses import draw, main, use
 
 
-@use("turn queries and keys, with a cache and over axes")
+@use("rotate queries and keys, with a cache and over several axes")
 def turn():
     one = RotaryEmbedding(dim=8)
     q, k = draw(1, 2, 6, 8), draw(1, 2, 6, 8)

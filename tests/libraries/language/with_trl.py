@@ -86,7 +86,7 @@ def preferences():
         return [trainer.train().training_loss]
 
 
-@use("a model of rewards: RewardTrainer")
+@use("train a reward model: RewardTrainer")
 def rewards():
     model = settle(transformers.LlamaForSequenceClassification(config(num_labels=1)))
     with tempfile.TemporaryDirectory() as folder:

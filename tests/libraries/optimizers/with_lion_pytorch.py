@@ -7,7 +7,7 @@ from lion_pytorch import Lion
 from uses import descend, draw, main, settle, use
 
 
-@use("train, go on from a saved state")
+@use("train, resume from a saved state")
 def lion():
     layers = torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)
     model = settle(torch.nn.Sequential(*layers))

@@ -25,7 +25,7 @@ def fit():
     return [found.mean]
 
 
-@use("the best next point")
+@use("choose the best next point")
 def best():
     made = model()
     bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64)

@@ -18,7 +18,7 @@ class Exact(gpytorch.models.ExactGP):
         return gpytorch.distributions.MultivariateNormal(self.mean(x), self.kernel(x))
 
 
-@use("fit an exact process, predict")
+@use("fit an exact Gaussian process, predict")
 def exact():
     x = torch.linspace(0, 1, 20)
     y = (6 * x).sin()
@@ -40,7 +40,7 @@ def exact():
     return [losses, found.mean, found.variance]
 
 
-@use("kernels and operators")
+@use("kernels and linear operators")
 def kernels():
     x = draw(6, 2)
     made = [
@@ -54,7 +54,7 @@ def kernels():
     return [*(k(x).to_dense() for k in made), both.solve(torch.ones(3, 1)), both.logdet()]
 
 
-@use("a variational process")
+@use("a variational Gaussian process")
 def variational():
     class Model(gpytorch.models.ApproximateGP):
         def __init__(self, points):

@@ -6,7 +6,7 @@ from nflows import distributions, flows, transforms
 from uses import descend, draw, main, settle, use
 
 
-@use("train a flow, draw from it")
+@use("train a flow, sample from it")
 def flow():
     steps = transforms.CompositeTransform(
         [

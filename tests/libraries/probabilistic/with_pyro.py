@@ -42,7 +42,7 @@ def chains():
     return [0.3 < runner.get_samples()["slope"].mean() < 1.1]
 
 
-@use("a mixture whose classes are summed out")
+@use("a mixture model with enumerated classes")
 def mixture():
     @config_enumerate
     def model(data):

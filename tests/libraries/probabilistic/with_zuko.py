@@ -6,7 +6,7 @@ import zuko
 from uses import descend, draw, main, settle, use
 
 
-@use("train flows, draw from them")
+@use("train flows, sample from them")
 def flows():
     found = []
     for flow in (

@@ -20,7 +20,7 @@ def buffers():
     return [len(buffer), list(buffer.sample().shape), net(draw(2, 3))]
 
 
-@use("advantages of a value network")
+@use("advantages from a value network")
 def advantages():
     value = ValueOperator(settle(nn.Linear(3, 1)), in_keys=["observation"])
     done = torch.zeros(2, 5, 1, dtype=torch.bool)
@@ -40,7 +40,7 @@ def advantages():
     return [found["advantage"], found["value_target"]]
 
 
-@use("distributions of actions")
+@use("action distributions")
 def actions():
     shown = TanhNormal(draw(4, 2), torch.ones(4, 2), low=-2.0, high=2.0)
     net = TensorDictModule(lambda x: (x, torch.ones_like(x)), ["observation"], ["loc", "scale"])

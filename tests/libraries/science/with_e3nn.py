@@ -7,7 +7,7 @@ from e3nn import nn, o3
 from uses import draw, main, settle, use
 
 
-@use("spherical harmonics, matrices of representations, a linear layer")
+@use("spherical harmonics, representation matrices, a linear layer")
 def basics():
     x = draw(5, 3)
     turn = o3.angles_to_matrix(*torch.tensor([0.3, 0.5, 0.7]))

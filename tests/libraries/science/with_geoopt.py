@@ -6,7 +6,7 @@ import geoopt
 from uses import descend, draw, main, use
 
 
-@use("descend in a ball, on a sphere, among frames")
+@use("optimize in the Poincare ball, project to the sphere and the Stiefel manifold")
 def descend_in():
     ball, sphere, frames = geoopt.PoincareBall(), geoopt.Sphere(), geoopt.Stiefel()
     x = ball.expmap0(draw(3, 2) * 0.3)

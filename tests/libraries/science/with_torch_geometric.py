@@ -59,7 +59,7 @@ def batches():
     ]
 
 
-@use("a graph of several kinds of nodes")
+@use("a heterogeneous graph")
 def kinds():
     data = HeteroData()
     data["user"].x, data["item"].x = draw(5, 4), draw(5, 6)

@@ -7,7 +7,7 @@ import torchdiffeq
 from uses import draw, main, settle, use
 
 
-@use("solvers with fixed and adaptive steps, gradients by the adjoint")
+@use("solvers with fixed and adaptive steps, gradients by the adjoint method")
 def solve():
     net = settle(torch.nn.Linear(2, 2))
     start, times = draw(3, 2), torch.linspace(0, 1, 5)

@@ -21,7 +21,7 @@ class Equation(torch.nn.Module):
         return torch.zeros_like(y)
 
 
-@use("integrate with gradients, by the adjoint too")
+@use("integrate with gradients, also by the adjoint method")
 def integrate():
     equation, start = Equation(), draw(2, 3)
     times = torch.linspace(0, 1, 4)
@@ -32,7 +32,7 @@ def integrate():
     return [one, two, equation.drift.weight.grad]
 
 
-@use("Brownian motion has one value for a time")
+@use("Brownian motion is consistent between intervals")
 def motion():
     path = torchsde.BrownianInterval(t0=0.0, t1=1.0, size=(4, 2), entropy=3)
     whole = path(0.0, 1.0)

@@ -12,7 +12,7 @@ from pytorch_tabnet.tab_network import TabNet
 from uses import descend, draw, main, settle, use
 
 
-@use("train a network with a column of classes, its masks")
+@use("train a network with a categorical column, its masks")
 def network():
     model = settle(
         TabNet(
@@ -39,7 +39,7 @@ def network():
     return [losses, model(x)[0], model.forward_masks(x)[0]]
 
 
-@use("fit a classifier, save and load it, explain")
+@use("fit a classifier, save and load it, explain its predictions")
 def classifier():
     x = numpy.random.randn(64, 5).astype("float32")
     y = (x[:, 0] > 0).astype(int)

@@ -7,7 +7,7 @@ import torch
 from uses import draw, main, use
 
 
-@use("maps and losses, with gradients")
+@use("sparse alternatives to softmax and their losses, with gradients")
 def maps():
     x = draw(3, 5).requires_grad_()
     y = entmax.entmax15(x)

@@ -24,7 +24,7 @@ def outcome(*args):
         return type(error).__name__
 
 
-@use("a function that checks what it is given")
+@use("check the shapes and dtypes of a function's arguments")
 def checked():
     x, y = torch.ones(2, 3), torch.ones(3, 4)
     return [

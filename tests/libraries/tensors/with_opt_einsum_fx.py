@@ -12,7 +12,7 @@ def product(x, y, z):
     return torch.einsum("ik,kl->il", first, z) * 2
 
 
-@use("fuse and reorder einsums of a traced function")
+@use("fuse and reorder the einsums of a traced function")
 def reorder():
     given = draw(8, 3), draw(3, 9), draw(9, 2)
     graph = torch.fx.symbolic_trace(product)

@@ -29,7 +29,7 @@ def dicts():
     ]
 
 
-@use("modules that read and write names, parameters of a module")
+@use("modules that read and write named entries, parameters of a module")
 def modules():
     one = TensorDictModule(settle(nn.Linear(3, 4)), in_keys=["x"], out_keys=["h"])
     two = TensorDictModule(nn.Tanh(), in_keys=["h"], out_keys=["y"])
@@ -41,7 +41,7 @@ def modules():
     return [found["y"], zero, net(torch.ones(1, 3))]
 
 
-@use("a class of tensors")
+@use("a tensor class")
 def classes():
     @tensorclass
     class Sample:

@@ -7,7 +7,7 @@ from tensorly import decomposition
 from uses import draw, main, use
 
 
-@use("decompose and put together")
+@use("decompose a tensor, reconstruct it")
 def decompose():
     tensorly.set_backend("pytorch")
     x = draw(4, 5, 6)

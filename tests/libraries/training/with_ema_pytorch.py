@@ -7,7 +7,7 @@ from ema_pytorch import EMA
 from uses import draw, main, settle, use
 
 
-@use("follow a model")
+@use("keep a moving average of a model's weights")
 def follow():
     model = settle(torch.nn.Linear(4, 3))
     average = EMA(model, beta=0.9, update_after_step=0, update_every=1)

@@ -11,7 +11,7 @@ from torch import nn
 from uses import draw, main, settle, use
 
 
-@use("fit one cycle with a learner")
+@use("fit by the one-cycle policy with a learner")
 def fit():
     rows = [(x, int(i % 2)) for i, x in enumerate(draw(32, 4))]
     loaders = DataLoaders.from_dsets(rows, rows, bs=8, shuffle=False, num_workers=0, device="cpu")
@@ -25,7 +25,7 @@ def fit():
     return [found[1] >= 0.0, scores.shape, len(learner.recorder.values)]
 
 
-@use("a table of numbers and classes")
+@use("a tabular model with numeric and categorical columns")
 def table():
     rows = pandas.DataFrame(
         {"a": numpy.random.randn(40), "kind": ["x", "y"] * 20, "goal": [0, 1] * 20}

@@ -7,7 +7,7 @@ import torch
 from uses import draw, main, settle, use
 
 
-@use("learn from two inner steps")
+@use("differentiate through two inner optimization steps")
 def inner():
     model = settle(torch.nn.Linear(3, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

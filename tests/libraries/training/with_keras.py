@@ -72,7 +72,7 @@ def layers():
     return [part.detach() for part in (image(draw(2, 16, 16, 3).numpy()), series(x), attend(x, x))]
 
 
-@use("a training step of one's own, functions of keras.ops")
+@use("a custom training step, functions of keras.ops")
 def own():
     model = settled(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]))
     optimizer = keras.optimizers.SGD(0.1)

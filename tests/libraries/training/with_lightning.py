@@ -97,7 +97,7 @@ def options():
     return [[round(loss, 1) for loss in model.losses], trainer.global_step]
 
 
-@use("optimizers by hand, a summary of the model")
+@use("manual optimization, a summary of the model")
 def manual():
     class Manual(Net):
         def __init__(self):
@@ -119,7 +119,7 @@ def manual():
     return [model.losses, summary.total_parameters, len(str(summary).splitlines()) > 5]
 
 
-@use("Fabric: a loop of one's own")
+@use("Fabric: a custom training loop")
 def fabric():
     runner = lightning.Fabric(accelerator="cpu", devices=1)
     runner.seed_everything(5, verbose=False)

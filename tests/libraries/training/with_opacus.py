@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from uses import draw, main, settle, use
 
 
-@use("gradients of each sample")
+@use("per-sample gradients")
 def samples():
     model = GradSampleModule(
         settle(nn.Sequential(nn.Conv1d(2, 3, 3), nn.Flatten(), nn.Linear(12, 2)))
@@ -20,7 +20,7 @@ def samples():
     return [p.grad_sample for p in model.parameters()]
 
 
-@use("private training, its price, a model made fit for it")
+@use("private training, its privacy budget, a model converted for it")
 def private():
     rows = DataLoader(TensorDataset(draw(32, 4), torch.arange(32) % 2), batch_size=8)
     model = settle(nn.Linear(4, 2))

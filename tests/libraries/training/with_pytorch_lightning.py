@@ -28,7 +28,7 @@ class Data(pytorch_lightning.LightningDataModule):
         return DataLoader(TensorDataset(draw(24, 3)), batch_size=8)
 
 
-@use("fit from a module of data")
+@use("fit from a data module")
 def fit():
     pytorch_lightning.seed_everything(2)
     model = Line()

@@ -26,7 +26,7 @@ def many():
     return [found, x.grad]
 
 
-@use("losses with weights of their own")
+@use("losses with trainable weights")
 def weights():
     arc = settle(losses.ArcFaceLoss(3, 8))
     proxy = settle(losses.ProxyAnchorLoss(3, 8))

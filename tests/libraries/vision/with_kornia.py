@@ -22,7 +22,7 @@ def filters():
     ]
 
 
-@use("warps and a homography that is found by descent")
+@use("warps, a homography fitted by gradient descent")
 def geometry():
     x = uniform(1, 1, 16, 16)
     angle = torch.nn.Parameter(torch.tensor([5.0]))

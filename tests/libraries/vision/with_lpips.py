@@ -6,7 +6,7 @@ import lpips
 from uses import draw, main, settle, use
 
 
-@use("the distance of two images, with gradients")
+@use("the perceptual distance between two images, with gradients")
 def distance():
     model = settle(lpips.LPIPS(net="alex", pretrained=False, pnet_rand=True, verbose=False)).eval()
     x = draw(1, 3, 64, 64).requires_grad_()

@@ -29,7 +29,7 @@ def volumes():
     return descend(model, lambda: loss(model(x), goal))
 
 
-@use("transforms of dictionaries, a data set, batches")
+@use("transforms of dictionaries, a dataset, batches")
 def transforms():
     change = Compose(
         [
@@ -46,7 +46,7 @@ def transforms():
     return [batch["image"], len(decollate_batch(batch))]
 
 
-@use("windows that slide, losses, metrics")
+@use("sliding windows, losses, metrics")
 def windows():
     model = settle(SegResNet(2, init_filters=8, in_channels=1, out_channels=2)).eval()
     x, y = draw(1, 1, 32, 32), (draw(1, 2, 32, 32) > 0).float()

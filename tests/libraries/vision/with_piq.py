@@ -6,7 +6,7 @@ import piq
 from uses import main, uniform, use
 
 
-@use("how alike two pictures are")
+@use("similarity measures for two images")
 def alike():
     x, y = uniform(1, 3, 96, 96).requires_grad_(), uniform(1, 3, 96, 96)
     loss = piq.SSIMLoss(data_range=1.0)(x, y)

@@ -6,7 +6,7 @@ import pytorch_msssim
 from uses import main, uniform, use
 
 
-@use("a loss from the likeness of images, with gradients")
+@use("the structural similarity of images as a loss, with gradients")
 def likeness():
     x, y = (uniform(2, 3, 64, 64) * 255).requires_grad_(), uniform(2, 3, 64, 64) * 255
     layer = pytorch_msssim.SSIM(data_range=255, size_average=True, channel=3)

@@ -99,7 +99,7 @@ def transforms():
     return change(image, box, mask)
 
 
-@use("classic transforms of a picture")
+@use("classic transforms of an image")
 def classic():
     from PIL import Image
 
@@ -111,14 +111,14 @@ def classic():
     return [x, t.functional.rotate(x, 30.0), t.functional.gaussian_blur(x, [5, 5])]
 
 
-@use("features inside of a model, by tracing its graph")
+@use("features inside a model, by tracing its graph")
 def features():
     model = settle(torchvision.models.resnet18()).eval()
     taken = feature_extraction.create_feature_extractor(model, {"layer1": "one", "layer3.0": "x"})
     return taken(draw(1, 3, 64, 64))
 
 
-@use("a data set, a grid of images")
+@use("a dataset, a grid of images")
 def data():
     # The data set draws its images itself: only their form is the same everywhere.
     images = torchvision.datasets.FakeData(8, (3, 16, 16), 4, torchvision.transforms.ToTensor())

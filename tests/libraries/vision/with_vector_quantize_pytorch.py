@@ -12,7 +12,7 @@ def scalar():
     return [*fsq(draw(2, 6, 3)), *lfq(draw(2, 6, 4))[:2]]
 
 
-@use("train codes by averages, and residual codes")
+@use("train a codebook by moving averages, and residual codebooks")
 def codes():
     one = VectorQuantize(dim=4, codebook_size=8, decay=0.8)
     one._codebook.embed.copy_(draw(1, 8, 4))
