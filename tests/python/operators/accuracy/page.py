@@ -10,6 +10,7 @@ Usage:
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Mapping
 
 from source_tree import ROOT
@@ -58,60 +59,76 @@ def _sum_rows(measured: dict[tuple[str, str], float]) -> str:
 def render(measured: dict[tuple[str, str], float]) -> str:
     return f"""# Accuracy: how far from the exact value a function may be
 
-Errors are counted in units in the last place (ULP). One ULP is the spacing of the type's numbers at
-the exact value f. The table names another size where f is no measure: at a zero that is not exact,
-and far out, where the slope magnifies the rounding of an intermediate number. A correctly rounded
-result is within 0.5.
+This page lists the largest errors that results may have: those of transcendental
+functions, then those of long sums.
 
-The bounds hold for every number of the range. For most functions the range is the whole line or
-plane: all exponents, denormal numbers, both zeros, infinities and NaN. Results at infinities, poles
-and NaN are exact. The bounds hold with every set of vector instructions; `measured` is the largest
-error that `tests/python/operators/test_accuracy.py` found with one of them. The references are
-long doubles of the C library, and mpmath.
+Errors are counted in units in the last place (ULP). One ULP is the distance between neighbouring
+numbers of the dtype at the exact value f. A correctly rounded result has an error of at most 0.5
+ULP. For some functions the error is counted in ULP of another quantity, which the column `in ULP
+of` names. The reasons are zeros of a function that no floating-point number hits exactly, and
+places far from zero where a steep slope magnifies the rounding of an intermediate number.
 
-The test reads the bounds of functions from `aten/scalar/functions.yaml`, and those of operators
-that are composed of several from `tests/python/operators/accuracy/bounds.py`. It fails if an
+The bounds hold for every number of the range, which the column `where` names. For most functions
+the range is the whole line or plane: all exponents, denormal numbers, both zeros, infinities and
+NaN. Results at infinities, poles and NaN are exact. The bounds hold with every vector instruction
+set. The columns `measured` have the largest error that `tests/python/operators/test_accuracy.py`
+found, with one instruction set. The reference values come from the C library's long double
+functions and from mpmath.
+
+The bounds of single functions are in `aten/scalar/functions.yaml`. The bounds of operators that
+combine several functions are in `tests/python/operators/accuracy/bounds.py`. The test fails if an
 operator exceeds its bound or has none, or if this page differs from the bounds.
 `./dev python tests/python/operators/accuracy/write_page.py` writes the page.
 
-x is the first argument and y the second. For polynomials, y is the degree.
+In the tables, x is the first argument and y the second. For polynomials, y is the degree.
 
 ## float32 and float64
 
 {_rows(REAL, measured)}
 
-float16 and bfloat16 are computed in float32 and rounded once, also by composite functions.
-Functions of one argument are within {OF_16_BITS} ULP over all of their numbers.
+In float16 and bfloat16, functions and composite operators compute in float32 and round the result
+once. For functions of one argument, the error is at most {OF_16_BITS} ULP at every number of these
+dtypes.
 
 ## complex64 and complex128
 
-The error is the distance in the plane, in ULP of the modulus. So the real or imaginary part may
-have a larger relative error where the other part is much larger.
+The error is the distance from the exact value in the complex plane, in ULP of the modulus. So if
+the real and the imaginary part differ much in size, the smaller one may have a larger relative
+error.
 
 {_rows(COMPLEX, measured)}
 
 ## Long sums
 
-A kernel cuts a sum of many float32 numbers into short sums, and adds these in pairs or in double.
-So the error does not grow with the number of terms. The order of additions depends on sizes
-alone, not on threads. The bounds are for a million and for ten million terms in each value of the
-result, or of a gradient. They bound the distance from float64's value, relative to the largest
-value; where signs mix, relative to the sum of the magnitudes.
-`tests/python/operators/test_long_sums.py` tests them for each kernel that adds or multiplies;
-composite operators add by these kernels. Operators that add to indexed elements (`index_add`,
-`scatter_add`, `index_put` with `accumulate`) keep these in double where there are at least four
-times as many terms as elements.
+A kernel cuts a sum of many float32 numbers into short sums, and adds the short sums in pairs or in
+double precision. So the error does not grow with the number of terms. The order of additions
+depends on sizes alone, not on the number of threads.
+
+The bounds are for results and gradients in which each value is a sum of a million, or of ten
+million, terms. The error is the distance from the float64 result, divided by the largest value of
+the result. If the terms have different signs, it is divided by the sum of their magnitudes.
+`tests/python/operators/test_long_sums.py` tests the bounds for each kernel that adds or multiplies.
+Composite operators add by means of these kernels. Operators that add to indexed elements
+(`index_add`, `scatter_add`, `index_put` with `accumulate`) keep the elements in double precision if
+there are at least four times as many terms as elements.
 
 {_sum_rows(measured)}
 
-A matrix product with more than 16384 terms is cut into such pieces, too. Other kernels have
-no long sums: {_others()}.
+A matrix product is also cut into short sums, if its values have more than 16384 terms each.
+
+The other kernels have no long sums:
+
+{_others()}
 """
 
 
 def _others() -> str:
-    return "; ".join(
-        f"{', '.join(f'`{n}`' for n in names.split())} {why}" for why, names in OTHERS.items()
+    lines = (
+        f"* {why}: {', '.join(f'`{name}`' for name in names.split())}."
+        for why, names in OTHERS.items()
+    )
+    return "\n".join(
+        textwrap.fill(line, 98, subsequent_indent="  ", break_on_hyphens=False) for line in lines
     )
 
 

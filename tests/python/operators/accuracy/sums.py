@@ -209,7 +209,7 @@ SUMS: Mapping[str, Sum] = {
 
 # Kernels without long sums: by what each does.
 OTHERS: Mapping[str, str] = {
-    "choose or move elements": """
+    "They choose or move elements": """
         amax amin argmax argmin cummax cummin flip frexp.Tensor gather index_copy
         index_fill.int_Scalar index_select kthvalue max.dim min.dim median.dim nanmedian.dim mode
         scatter.src scatter.value _searchsorted sort _sort_values topk tril triu embedding
@@ -217,16 +217,16 @@ OTHERS: Mapping[str, str] = {
         max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d
         adaptive_max_pool3d
         """,
-    "count": "all all.dim all.dims any any.dim any.dims histc",
-    "work on each element": """
+    "They count elements": "all all.dim all.dims any any.dim any.dims histc",
+    "They compute each element by itself": """
         _dirichlet_grad _standard_gamma_grad _attention_dropout_mask nll_loss_backward
         grid_sampler_2d grid_sampler_3d _gru_cell _gru_cell_backward _lstm_cell
         _lstm_cell_backward
         """,
-    "add one term for each window that overlaps": "col2im _avg_pool_backward",
-    "take one step after the other": "_ctc_loss _ctc_loss_backward",
-    "is a transform, whose error grows with the logarithm of the length": "_fft_r2c",
-    "are as exact as the condition of the matrix lets them": """
+    "They add one term for each overlapping window": "col2im _avg_pool_backward",
+    "They compute one time step after the other": "_ctc_loss _ctc_loss_backward",
+    "The error of this transform grows with the logarithm of its length": "_fft_r2c",
+    "Their error depends on the condition number of the matrix": """
         geqrf ormqr linalg_householder_product linalg_matrix_exp linalg_qr linalg_solve_triangular
         linalg_ldl_solve _linalg_cholesky _linalg_eig _linalg_eigh _linalg_ldl _linalg_lu
         _linalg_solve _linalg_svd
