@@ -132,7 +132,7 @@ VALUES: Dict[str, Any] = {
 }
 
 MISSING: Dict[str, Dict[str, str]] = {
-    "DistributedDataParallel takes no hooks": {
+    "DistributedDataParallel has no communication hooks": {
         "distributed.algorithms.ddp_comm_hooks": "DDPCommHookType register_ddp_comm_hook",
         "distributed.algorithms.ddp_comm_hooks.default_hooks": (
             "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook "
@@ -212,7 +212,7 @@ MISSING: Dict[str, Dict[str, str]] = {
         ),
         "distributed.rpc.functions": "async_execution",
     },
-    "a process that ends before others is not waited for": {
+    "processes do not wait for a process that ends early": {
         "distributed.algorithms": "Join JoinHook Joinable",
         "distributed.algorithms._checkpoint.checkpoint_wrapper": (
             "CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper"
@@ -263,13 +263,13 @@ MISSING: Dict[str, Dict[str, str]] = {
             "BisectValidationException ValidationException translation_validation_timeout"
         ),
     },
-    "splits graphs for a compiler of a device": {
+    "it splits graphs for the compiler of a device": {
         "fx.passes.net_min_base": (
             "FxNetMinimizerBadModuleError FxNetMinimizerResultMismatchError "
             "FxNetMinimizerRunFuncError"
         ),
     },
-    "a nested tensor is its values and offsets, with no step between": {
+    "a nested tensor is its values and offsets, without a view between them": {
         "nested._internal.nested_tensor": "ViewBufferFromNested ViewNestedFromBuffer",
         "nested._internal.ops": "extract_kwargs",
     },
@@ -287,10 +287,10 @@ MISSING: Dict[str, Dict[str, str]] = {
     "control flow is Python's own": {
         "": "cond while_loop",
     },
-    "files of tensors are read without pickle": {
+    "tensors in a file are read without Python's pickle": {
         "utils.show_pickle": "DumpUnpickler FakeClass FakeObject main",
     },
-    "it is of one library for one kind of device; convolution and its kin choose theirs": {
+    "it belongs to one library for one device; convolution and similar operators choose theirs": {
         "": (
             "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt "
             "batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats "
@@ -303,7 +303,7 @@ MISSING: Dict[str, Dict[str, str]] = {
             "mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer"
         ),
     },
-    "it is part of the compiler of TorchScript, which is not here": {
+    "it is part of TorchScript's compiler, which Treadle does not have": {
         "": (
             "AliasDb Argument ArgumentSpec BenchmarkConfig BenchmarkExecutionStats Block "
             "BufferDict CallStack Capsule Code CompleteArgumentSpec ConcreteModuleType "
@@ -336,13 +336,13 @@ MISSING: Dict[str, Dict[str, str]] = {
         ),
         "utils.throughput_benchmark": "ExecutionStats ThroughputBenchmark",
     },
-    "nothing makes a graph of a program to write": {
+    "Treadle does not turn programs into graphs that it could write as ONNX": {
         "onnx": "ExportableModule InputObserver JitScalarType ONNXProgram TensorProtoDataType",
         "onnx.errors": "OnnxExporterError SymbolicValueError UnsupportedOperatorError",
         **{f"onnx.symbolic_opset{version}": "" for version in range(7, 21)},
         "onnx.utils": "export",
     },
-    "of the sparse layouts there is the one by coordinates alone": {
+    "the only sparse layout is the one by coordinates": {
         "": (
             "ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy "
             "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor "
@@ -353,7 +353,7 @@ MISSING: Dict[str, Dict[str, str]] = {
             "SparseSemiStructuredTensorCUTLASS spsolve to_sparse_semi_structured"
         ),
     },
-    "processes are connected by torch.distributed's collectives alone": {
+    "Treadle has only the collectives of torch.distributed": {
         "distributed": (
             "AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions "
             "BroadcastOptions BuiltinCommHookType DeviceMesh GatherOptions GradBucket Logger "
@@ -388,7 +388,7 @@ MISSING: Dict[str, Dict[str, str]] = {
         "distributed.rendezvous": "register_rendezvous_handler",
         "distributed.utils": "_get_device_index _sync_module_states _to_kwargs",
     },
-    "processes are not started again by the library": {
+    "the library does not restart processes": {
         "distributed.elastic.agent.server.api": "WorkerSpec WorkerState",
         "distributed.elastic.multiprocessing": (
             "DefaultLogsSpecs LogsDest LogsSpecs MultiprocessContext PContext ProcessFailure "
@@ -399,12 +399,12 @@ MISSING: Dict[str, Dict[str, str]] = {
         ),
         "distributed.elastic.utils.distributed": "get_free_port",
     },
-    "processes do not share the memory of devices": {
+    "processes do not share device memory": {
         "distributed._symmetric_memory": (
             "empty enable_symm_mem_for_group get_symm_mem_workspace rendezvous"
         ),
     },
-    "profiles of this kind are not taken": {
+    "the profiler does not take profiles of this kind": {
         "profiler": "CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig",
         "profiler.profiler": "CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig",
     },
@@ -435,13 +435,13 @@ MISSING: Dict[str, Dict[str, str]] = {
         "package.package_exporter": "EmptyMatchError PackageExporter PackagingError",
         "package.package_importer": "PackageImporter",
     },
-    "sizes are numbers, as programs run as they are written": {
+    "sizes are always numbers, since programs run as they are written": {
         "": (
             "SymBool SymFloat SymInt sym_constrain_range sym_constrain_range_for_size "
             "sym_fresh_size"
         ),
     },
-    "tensors are in files of torch.save, which load() reads": {
+    "tensors are saved by torch.save() and read by torch.load()": {
         "": "PyTorchFileReader PyTorchFileWriter",
     },
     "tensors are on the CPU, on CUDA devices and on those of plug-ins": {
@@ -579,7 +579,7 @@ MISSING: Dict[str, Dict[str, str]] = {
             "reset_peak_memory_stats"
         ),
     },
-    "there is no such part of the library": {
+    "Treadle does not have this part of the library": {
         "_C._distributed_c10d": (
             "FakeProcessGroup FileStore HashStore PrefixStore ProcessGroup ReduceOp Store "
             "TCPStore Work"

@@ -123,7 +123,7 @@ def test_report() -> None:
         "names used by two programs or more: 2 of 2 (100.0%)",
         "all names: 2 of 4 (50.0%)",
         "  torch.no_such (1): not yet",
-        "  Tensor.to_sparse_csr (1): of the sparse layouts there is the one by coordinates, "
+        "  Tensor.to_sparse_csr (1): the only sparse layout is the one by coordinates, "
         "`torch.sparse_coo`",
     ]
     assert not is_enough
