@@ -26,6 +26,7 @@ REQUIREMENTS = ROOT / "tools" / "requirements.txt"
 CHECKERS = ROOT / "build" / "checkers"
 CHECKERS_REQUIREMENTS = ROOT / "tools" / "requirements-checkers.txt"
 PACKAGES = ROOT / "tools" / "packages.txt"
+SHARED_MEMORY = Path("/dev/shm")
 AARCH64_PACKAGES = ROOT / "tools" / "packages-aarch64.txt"
 
 
@@ -158,6 +159,17 @@ def cache_folder() -> Path:
     return Path(os.environ.get("TREADLE_CACHE", default)).absolute()
 
 
+def has_room_in_memory(folder: Path) -> bool:
+    """Whether the sandboxes of a build may lie in a folder of the memory.
+
+    A sandbox is some 2,000 links to headers. On a disk, making and removing them takes a sixth of a
+    clean build. Containers often have 64 MiB of shared memory, which one precompiled header fills.
+    """
+    if not os.access(folder, os.W_OK):
+        return False
+    return shutil.disk_usage(folder).free >= 2 << 30
+
+
 def bazel_options() -> None:
     """Writes what differs between machines, so that a plain `bazel build` agrees with ./dev."""
     text = (
@@ -168,6 +180,8 @@ def bazel_options() -> None:
         f"build --repo_env=TREADLE_AARCH64={aarch64_folder()}\n"
         f"build --disk_cache={cache_folder() / 'bazel-disk'}\n"
     )
+    if has_room_in_memory(SHARED_MEMORY):
+        text += f"build --sandbox_base={SHARED_MEMORY}\n"
     options = ROOT / ".bazelrc.user"
     if not options.exists() or options.read_text() != text:
         options.write_text(text)

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/backends/fallback.h"
 
-#include <optional>
 #include <unordered_map>
 
 #include "aten/engine/backends/device_copy.h"
@@ -39,21 +38,14 @@ class Copies {
   std::unordered_map<TensorImpl*, Tensor> copies_;
 };
 
-// Lends the stream of the device's generator to one of the CPU.
-class LentGenerator {
- public:
-  LentGenerator(const Operator& op, const Generator& given, Device device) {
-    Generator source = generator_or_default(given, device);
-    check<ErrorKind::Runtime>(source->device().type == device.type, OpName(op.info().base_name),
-                              "expected a generator on ", device, ", got one on ",
-                              source->device());
-    lent_ = make_generator(kCPU, std::move(source));
-  }
-  const Generator& get() const { return lent_; }
-
- private:
-  Generator lent_;
-};
+// A generator of the CPU with the stream of the device's.
+Generator lent_generator(const Operator& op, const Generator& given, Device device) {
+  Generator source = generator_or_default(given, device);
+  check<ErrorKind::Runtime>(source->device().type == device.type, OpName(op.info().base_name),
+                            "expected a generator on ", device, ", got one on ",
+                            source->device());
+  return make_generator(kCPU, std::move(source));
+}
 
 void require_fallback(const Operator& op, Device device) {
   check<ErrorKind::NotImplemented>(
@@ -106,11 +98,10 @@ void cpu_fallback(const Operator& form, Stack& stack) {
 
   Copies copies;
   Stack call;
-  std::optional<LentGenerator> generator;
   for (size_t i = 0; i < count; ++i) {
     if (schema.arguments[i].type.base == schema::BaseType::Generator) {
-      generator.emplace(op, stack[i].is_none() ? Generator() : stack[i].as<Generator>(), device);
-      call.push_back(Value(generator->get()));
+      const Generator given = stack[i].is_none() ? Generator() : stack[i].as<Generator>();
+      call.push_back(Value(lent_generator(op, given, device)));
     } else {
       call.push_back(copies.of(stack[i]));
     }

@@ -443,7 +443,8 @@ void add_construct_methods(std::vector<PyMethodDef>& methods) {
                                  "new_tensor($self, data, *, dtype=None, device=None, "
                                  "requires_grad=False)\n--\n\nA new tensor with a copy of "
                                  "`data`, by default of this tensor's dtype and device."),
-                     {"new", reinterpret_cast<PyCFunction>(&new_like), METH_VARARGS | METH_KEYWORDS,
+                     {"new", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&new_like)),
+                      METH_VARARGS | METH_KEYWORDS,
                       "A new tensor of this dtype and device, from sizes or data."},
                  });
 }

@@ -6,9 +6,9 @@
 //
 // target(i) is called once per write, because the memory that it reads may change meanwhile.
 //
-// With many threads the writes are first sorted into runs of neighbouring elements, in which they
-// keep their order. Then one thread takes each run. With few threads the writes would finish before
-// the sort.
+// The writes are first sorted into runs of neighbouring elements, in which they keep their order.
+// Then one thread takes each run. With few threads the writes would finish before the sort, so
+// callers ask worth_sorting() and write by themselves.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -30,46 +30,24 @@ inline bool worth_sorting(int64_t count, int64_t span) {
          span >= kOrderedRuns;
 }
 
-// target(i) in [0, span) is the element that write(i) writes.
+// The writes in runs of neighbouring elements: run k is order[runs[k]] to order[runs[k + 1]].
+struct SortedWrites {
+  std::vector<uint32_t> order;
+  std::array<int64_t, kOrderedRuns + 1> runs{};
+};
+using TargetOfWrite = int64_t (*)(const void* context, int64_t write);
+SortedWrites sorted_writes(int64_t count, int64_t span, TargetOfWrite target, const void* context);
+
+// target(i) in [0, span) is the element that write(i) writes. Only where worth_sorting().
 template <class Target, class Write>
 void deterministic_scatter(int64_t count, int64_t span, Target target, Write write) {
-  if (!worth_sorting(count, span)) {
-    for (int64_t i = 0; i < count; ++i) write(i);
-    return;
-  }
-  int shift = 0;
-  while ((span - 1) >> shift >= kOrderedRuns) ++shift;
-  const int64_t piece = std::max<int64_t>(kGrain, (count + 63) / 64);
-  const int64_t pieces = (count + piece - 1) / piece;
-  std::vector<uint8_t> run_of(count);
-  // The number of a piece's writes to each run; afterwards the position of the first of them in
-  // `order`.
-  std::vector<std::array<uint32_t, kOrderedRuns>> starts(pieces);
-  parallel_chunks(pieces, [&](int64_t p) {
-    starts[p].fill(0);
-    for (int64_t i = p * piece; i < std::min(count, (p + 1) * piece); ++i) {
-      run_of[i] = static_cast<uint8_t>(target(i) >> shift);
-      ++starts[p][run_of[i]];
-    }
-  });
-  std::array<int64_t, kOrderedRuns + 1> runs{};
-  uint32_t at = 0;
-  for (int64_t run = 0; run < kOrderedRuns; ++run) {
-    runs[run] = at;
-    for (auto& start : starts) {
-      const uint32_t writes = start[run];
-      start[run] = at;
-      at += writes;
-    }
-  }
-  runs[kOrderedRuns] = count;
-  std::vector<uint32_t> order(count);
-  parallel_chunks(pieces, [&](int64_t p) {
-    for (int64_t i = p * piece; i < std::min(count, (p + 1) * piece); ++i)
-      order[starts[p][run_of[i]]++] = static_cast<uint32_t>(i);
-  });
+  const SortedWrites sorted = sorted_writes(
+      count, span,
+      [](const void* context, int64_t i) { return (*static_cast<const Target*>(context))(i); },
+      &target);
   parallel_chunks(kOrderedRuns, [&](int64_t run) {
-    for (int64_t k = runs[run]; k < runs[run + 1]; ++k) write(static_cast<int64_t>(order[k]));
+    for (int64_t k = sorted.runs[run]; k < sorted.runs[run + 1]; ++k)
+      write(static_cast<int64_t>(sorted.order[k]));
   });
 }
 

@@ -60,6 +60,50 @@ template <class T, class To, class Write>
     write(target[entries[first + k] * step + k * across], from[k * from_across]);
 }
 
+// A part of a row: `count` entries from entry `first`. The elements of `out` and of the source begin
+// at the offsets `to` and `from`.
+struct Run {
+  int64_t to, from, first, count;
+};
+using WriteRun = void (*)(const void* context, const Entries& entries, const Run& run);
+
+// Calls write(context, entries, run) until every row is written. Compiled once for all dtypes.
+void for_each_run(const Tensor& out, int64_t dim, const CheckedIndex& index,
+                  const DimVector& source_strides, WriteRun write, const void* context) {
+  const DimVector sizes = at_least_1d(index.sizes());
+  const DimVector strides = at_least_1d(out.strides());
+  const int64_t last = static_cast<int64_t>(sizes.size()) - 1;
+  const int64_t width = sizes.back();
+  const int64_t across = dim == last ? 0 : strides.back();
+  const int64_t source_across = source_strides.back();
+  // A group is the rows that may write the same elements. It is processed in order, column block by
+  // column block.
+  const int64_t groups = product(IntList(sizes).slice(0, static_cast<size_t>(std::min(dim, last))));
+  const int64_t rows_in_group = index.numel() / width / groups;
+  const int64_t block =
+      dim == last ? width
+                  : std::clamp<int64_t>(kGrain / rows_in_group, 16, std::max<int64_t>(16, width));
+  const int64_t blocks = (width + block - 1) / block;
+  parallel_for(groups * blocks, grain_for(rows_in_group * block), [&](int64_t begin, int64_t end) {
+    const Entries entries = index.entries();  // its own copy, which no write can reach
+    IndexedRows to_rows(sizes, strides, dim);
+    IndexedRows from_rows(sizes, source_strides, -1);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t first_row = (task / blocks) * rows_in_group;
+      const int64_t first = (task % blocks) * block;
+      const int64_t count = std::min(width, first + block) - first;
+      to_rows.seek(first_row);
+      from_rows.seek(first_row);
+      for (int64_t row = first_row; row < first_row + rows_in_group;
+           ++row, to_rows.next(), from_rows.next()) {
+        write(context, entries,
+              {to_rows.offset() + first * across, from_rows.offset() + first * source_across,
+               row * width + first, count});
+      }
+    }
+  });
+}
+
 // `target` has the geometry of `out`, and may be of another type.
 template <class T, class To, class Write>
 void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIndex& index,
@@ -85,33 +129,16 @@ void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIn
         });
     return;
   }
-  // A group is the rows that may write the same elements. It is processed in order, column block by
-  // column block.
-  const int64_t groups = product(IntList(sizes).slice(0, static_cast<size_t>(std::min(dim, last))));
-  const int64_t rows_in_group = index.numel() / width / groups;
-  const int64_t block =
-      dim == last ? width
-                  : std::clamp<int64_t>(kGrain / rows_in_group, 16, std::max<int64_t>(16, width));
-  const int64_t blocks = (width + block - 1) / block;
-  parallel_for(groups * blocks, grain_for(rows_in_group * block), [&](int64_t begin, int64_t end) {
-    const Entries entries = index.entries();  // its own copy, which no write can reach
-    IndexedRows to_rows(sizes, strides, dim);
-    IndexedRows from_rows(sizes, source.strides, -1);
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t first_row = (task / blocks) * rows_in_group;
-      const int64_t first = (task % blocks) * block;
-      const int64_t stop = std::min(width, first + block);
-      to_rows.seek(first_row);
-      from_rows.seek(first_row);
-      for (int64_t row = first_row; row < first_row + rows_in_group;
-           ++row, to_rows.next(), from_rows.next()) {
-        To* to = target + to_rows.offset();
-        const T* from = source.data + from_rows.offset();
-        scatter_run(to + first * across, step, across, entries, row * width + first, stop - first,
-                    from + first * source_across, source_across, false, write);
-      }
-    }
-  });
+  const auto write_run = [&](const Entries& entries, const Run& run) {
+    scatter_run(target + run.to, step, across, entries, run.first, run.count,
+                source.data + run.from, source_across, false, write);
+  };
+  for_each_run(
+      out, dim, index, source.strides,
+      [](const void* context, const Entries& entries, const Run& run) {
+        (*static_cast<const decltype(write_run)*>(context))(entries, run);
+      },
+      &write_run);
 }
 
 template <class T, class Write>
