@@ -156,7 +156,7 @@ class DimVector {
     capacity_ = o.capacity_;
     if (o.data_ == o.inline_) {
       data_ = inline_;
-      copy(inline_, o.inline_, o.size_);
+      copy_few(inline_, o.inline_, o.size_);
     } else {
       data_ = o.data_;
     }
@@ -164,12 +164,15 @@ class DimVector {
     o.capacity_ = kInline;
     o.size_ = 0;
   }
-  // A few entries in pairs, without a call. `from` may be a later part of `to`.
+  // `from` may be a later part of `to`.
   static void copy(int64_t* to, const int64_t* from, size_t n) {
-    if (n > kInline) {
+    if (n <= kInline)
+      copy_few(to, from, n);
+    else
       std::memmove(to, from, n * sizeof(int64_t));
-      return;
-    }
+  }
+  // At most kInline entries, in pairs and without a call.
+  static void copy_few(int64_t* to, const int64_t* from, size_t n) {
     if (n >= 2) std::memmove(to, from, 2 * sizeof(int64_t));
     if (n >= 4) std::memmove(to + 2, from + 2, 2 * sizeof(int64_t));
     if (n % 2 == 1) to[n - 1] = from[n - 1];
