@@ -42,8 +42,7 @@ class Copies {
 Generator lent_generator(const Operator& op, const Generator& given, Device device) {
   Generator source = generator_or_default(given, device);
   check<ErrorKind::Runtime>(source->device().type == device.type, OpName(op.info().base_name),
-                            "expected a generator on ", device, ", got one on ",
-                            source->device());
+                            "expected a generator on ", device, ", got one on ", source->device());
   return make_generator(kCPU, std::move(source));
 }
 

@@ -60,8 +60,8 @@ template <class T, class To, class Write>
     write(target[entries[first + k] * step + k * across], from[k * from_across]);
 }
 
-// A part of a row: `count` entries from entry `first`. The elements of `out` and of the source begin
-// at the offsets `to` and `from`.
+// A part of a row: `count` entries from entry `first`. The elements of `out` and of the source
+// begin at the offsets `to` and `from`.
 struct Run {
   int64_t to, from, first, count;
 };
