@@ -171,7 +171,7 @@ def test_the_page_from_top_to_bottom(copy: Copy) -> None:
     assert copy.build() == []
 
     # An operator in one entry.
-    copy.insert("native_functions.yaml", entries[0], "# ---- Pointwise ----")
+    copy.insert("native_functions.yaml", entries[0], "# ---- pointwise ----")
     copy.insert("derivatives.yaml", derivatives[0], "\n- name: exp(")
     _timed_build(
         copy, "softsign", "import treadle; assert treadle.softsign(treadle.ones(1)).item() == 0.5"
@@ -195,7 +195,7 @@ assert gradcheck(treadle.softsign, (y,)) and gradgradcheck(treadle.softsign, (y,
 
     # An operator with a kernel.
     (copy.root / "aten" / "ops" / "joining" / "cpu" / "reverse_rows.cc").write_text(kernel)
-    copy.insert("native_functions.yaml", entries[1], "# ---- Indexing ----")
+    copy.insert("native_functions.yaml", entries[1], "# ---- joining ----")
     copy.insert("derivatives.yaml", derivatives[1], "\n- name: sum(")
     families = copy.root / "python_bindings" / "treadle_testing" / "families"
     (families / "reverse_rows.py").write_text(
