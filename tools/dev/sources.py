@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Optional
 
 import checkers
+import entries
 import environment
 import folders
 import licence_lines
@@ -107,13 +108,18 @@ def folder_problems() -> list[str]:
     return list(folders.problems(texts, names))
 
 
+def entry_problems() -> list[str]:
+    """The breaches of the rules of entries.py."""
+    return list(entries.problems({name: (ROOT / name).read_text() for name in entries.READ}))
+
+
 def all_problems(with_tidy: bool = False) -> list[str]:
     """Every breach of the rules; with `with_tidy` clang-tidy's, too, which take minutes."""
     environment.prepare()
     environment.checkers()
     with step("Rules of the sources"):
         problems = [problem for path in files(TEXT) for problem in check(path)]
-        problems += folder_problems()
+        problems += [*folder_problems(), *entry_problems()]
     with step("clang-format and ruff"):
         problems += [*misformatted(), *checkers.ruff(python_files())]
     with step("Types of the Python code"):
