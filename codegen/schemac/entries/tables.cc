@@ -41,10 +41,11 @@ const std::vector<std::pair<std::string, Words>>& dtype_classes() {
 }  // namespace
 
 std::span<const std::string> known_keys() {
-  static const Words words = {"func",      "doc",      "variants",        "forms",  "python_module",
-                              "tags",      "moves",    "dispatch",        "shape",  "check",
-                              "pointwise", "reduce",   "promote",         "dtypes", "dtype_of",
-                              "out_from",  "autocast", "argument_dtypes", "foreach"};
+  static const Words words = {"func",      "python_module",   "variants", "forms",
+                              "pointwise", "reduce",          "promote",  "shape",
+                              "check",     "dispatch",        "tags",     "dtypes",
+                              "dtype_of",  "argument_dtypes", "out_from", "moves",
+                              "autocast",  "foreach",         "doc"};
   return words;
 }
 
