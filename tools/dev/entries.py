@@ -1,5 +1,5 @@
-"""Rules of ./dev lint about native_functions.yaml and derivatives.yaml: the order of the sections, of
-the entries in them and of the keys of an entry.
+"""Rules of ./dev lint about native_functions.yaml and derivatives.yaml: the order of the sections,
+of the entries in them and of the keys of an entry.
 
 Each order is written once, where people read it: the families in docs/design.md, the keys in
 docs/entry-keys.md. schemac does not check them: a library from outside may have other orders.
@@ -57,7 +57,7 @@ def problems(texts: Mapping[str, str]) -> Iterator[str]:
     for entry in entries(functions):
         yield from keys_out_of_order(FUNCTIONS, entry, order, f"{KEYS} lists them in order")
     for entry in entries(derivatives):
-        arguments = ARGUMENT.findall(entry.schema.partition(" -> ")[0])
+        arguments = ARGUMENT.findall(entry.schema.rpartition(" -> ")[0])
         order = [*FIRST_KEYS, *arguments]
         yield from keys_out_of_order(DERIVATIVES, entry, order, "arguments go as in the schema")
 
@@ -169,13 +169,20 @@ def derivatives_out_of_order(text: str, functions: str) -> Iterator[str]:
 
 
 def keys_out_of_order(file: str, entry: Entry, order: Sequence[str], why: str) -> Iterator[str]:
-    """The first key of an entry that another should precede."""
+    """The first key of an entry that the order lacks, or that another should precede."""
     places = {key: i for i, key in enumerate(order)}
-    # The key of a formula may name several arguments: "self, other".
-    found = [key for key in entry.keys if key.text.split(",")[0] in places]  # schemac knows others
-    wanted = sorted(found, key=lambda key: places[key.text.split(",")[0]])
-    for got, want in zip(found, wanted):
-        if got != want:
-            names = [", ".join(key.text for key in keys) for keys in (wanted, found)]
-            yield problem(file, got, f"the keys {names[0]}", names[1], why)
+
+    def place(key: Word) -> int:
+        # The key of a formula may name several arguments: "self, other".
+        return places.get(key.text.split(",")[0], -1)
+
+    for key in entry.keys:
+        if place(key) < 0:
+            yield problem(file, key, f"one of the keys {', '.join(order)}", f"'{key.text}'", why)
+            return
+    wanted = sorted(entry.keys, key=place)
+    for key, want in zip(entry.keys, wanted):
+        if key != want:
+            texts = [", ".join(word.text for word in words) for words in (wanted, entry.keys)]
+            yield problem(file, key, f"the keys {texts[0]}", texts[1], why)
             return

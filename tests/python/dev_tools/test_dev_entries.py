@@ -41,7 +41,7 @@ FUNCTIONS = """# Every operator.
 
 # ---- views ----
 
-- func: view(Tensor(a) self, int[] size) -> Tensor(a)
+- func: view(Tensor(a -> *) self, int[] size) -> Tensor(a)[]
   dtypes: {all: any}
 
 # ---- pointwise ----
@@ -61,7 +61,7 @@ FUNCTIONS = """# Every operator.
 """
 DERIVATIVES = """# ---- views ----
 
-- name: view(Tensor(a) self, int[] size) -> Tensor(a)
+- name: view(Tensor(a -> *) self, int[] size) -> Tensor(a)[]
   self: reshape(grad, self.sizes())
 
 # ---- pointwise ----
@@ -171,11 +171,12 @@ def test_keys_out_of_order(entries: ModuleType) -> None:
         "  check: [self > 0]\n  dtypes: {all: any}\n",
         "  dtypes: any\n  check: [self > 0]\n",
     )
-    # Of a key that is unknown schemac says so.
-    unknown = ("  forms: functional, out\n", "  colour: red\n  forms: functional, out\n")
+    unknown = ("  forms: functional, out\n", "  colour: red\n")
     assert said(entries, changed(FUNCTIONS, swapped, unknown), "") == [
-        "native_functions.yaml:21:3: expected the keys func, check, dtypes, got func, dtypes, "
-        "check; docs/entry-keys.md lists them in order"
+        "native_functions.yaml:6:3: expected one of the keys func, forms, check, dtypes, doc, got "
+        "'colour'; docs/entry-keys.md lists them in order",
+        "native_functions.yaml:20:3: expected the keys func, check, dtypes, got func, dtypes, "
+        "check; docs/entry-keys.md lists them in order",
     ]
 
 
