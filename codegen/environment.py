@@ -67,6 +67,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "row_cells": elements.row_cells,
     "scalars": elements.scalars,
     # functions written by hand
+    "alias_headers": linked.alias_headers,
     "any_requires_grad": linked.any_requires_grad,
     "call_before_change": linked.call_before_change,
     "composes_in_place": linked.composes_in_place,

@@ -106,7 +106,7 @@ class ArgumentDtypes:
 
 @dataclass(frozen=True)
 class Dispatch:
-    key: str  # a backend, "Composite" or "View"
+    key: str  # a backend, "Composite", "View" or "Alias"
     kernel: str
     line: int
 

@@ -1,4 +1,6 @@
-"""Functions written by hand that the linker finds: composites, views and shape rules."""
+"""Functions written by hand that the linker finds: composites, views and shape rules. An alias has
+the function of another operator in the place of one.
+"""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -18,7 +20,7 @@ from ..model.expr import Expr
 from ..model.schema import Form
 from .lookup import tensors
 
-_NAMESPACES = {"View": "views", "Composite": "composite"}
+_NAMESPACES = {"View": "views", "Composite": "composite", "Alias": ""}
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,23 @@ def linked_kernel(e: Entry) -> Optional[Linked]:
     return None
 
 
+def is_alias(e: Entry) -> bool:
+    return e.dispatch_of("Alias") is not None
+
+
 def is_composite(e: Entry) -> bool:
-    return e.dispatch_of("Composite") is not None
+    return e.dispatch_of("Composite") is not None or is_alias(e)
+
+
+def alias_headers(entries: Iterable[Entry]) -> list[str]:
+    """Base names of the operators that aliases call."""
+    return sorted({k.function for e in entries if is_alias(e) and (k := linked_kernel(e))})
 
 
 def linked_function(e: Entry, library: Library) -> Optional[code.Function]:
     """Its declaration; None where the generator makes the function itself."""
     kernel = linked_kernel(e)
-    if kernel is None or e.foreach_of:
+    if kernel is None or e.foreach_of or is_alias(e):
         return None
     params = tuple(code.Param(argument_type(a.type), plain_name(a.name)) for a in e.args)
     namespace = f"{library.owner}::{kernel.namespace}"
@@ -125,8 +136,8 @@ def _dtype_of_out(dtype: code.Expr) -> code.Expr:
 def _call(e: Entry, arguments: Iterable[code.Expr], library: Library) -> code.Expr:
     kernel = linked_kernel(e)
     assert kernel is not None
-    function = f"{library.linked(kernel.namespace)}::{kernel.function}"
-    return code.Call(function, tuple(arguments))
+    prefix = library.prefix if is_alias(e) else library.linked(kernel.namespace)
+    return code.Call(f"{prefix}::{kernel.function}", tuple(arguments))
 
 
 def is_composed_in_place(e: Entry, form: Form) -> bool:

@@ -76,7 +76,7 @@ struct Form {
 };
 
 struct DispatchEntry {
-  std::string key;  // a backend, "Composite" or "View"
+  std::string key;  // a backend, "Composite", "View" or "Alias"
   std::string kernel;
   int line = 0;
 };

@@ -60,6 +60,8 @@ def test_what_is_written_of_them(odd: Path) -> None:
     assert "-(-self) - -(self - (s - constant<V>(1.5))) * -s" in text["kernels_cpu"]
     assert "-(-grads[0]) * aten::dim(-self)" not in text["variable_type"]
     assert "(-self).dim()" in text["variable_type"]
+    # An alias calls its operator.
+    assert "auto results = ::odd_ops::named_results(self, kernel_);" in text["ops"]
     # A formula says result0 or values; the function that records has one name.
     assert "recorded->result0_.save_output(values, 0);" in text["variable_type"]
     assert "eval([[maybe_unused]] V exp_, [[maybe_unused]] V where_" in text["kernels_cpu"]

@@ -327,6 +327,55 @@ def test_kinds(tmp_path: Path) -> None:
     assert list(ops[1]["reduce"]) == ["init", "step", "combine"]
 
 
+def test_an_alias_has_what_its_operator_has(tmp_path: Path) -> None:
+    done = compile_model(
+        tmp_path,
+        """
+- func: absolute.of(Tensor self, str mode) -> Tensor
+  alias_of: abs.of
+- func: special_abs(Tensor self, str mode="") -> Tensor
+  python_module: special
+  alias_of: abs.of
+- func: own(Tensor self, str mode) -> Tensor
+  variants: function
+  forms: functional
+  alias_of: abs.of
+  check: [any(mode)]
+  dtypes: {all: [float32]}
+  doc: The magnitude.
+- func: abs.of(Tensor self, str mode) -> Tensor
+  variants: function, method
+  forms: {functional: , inplace: , out: abs.my_out}
+  check: ['one_of(mode, "a", "b")']
+  tags: whole
+  dtypes: {CPU: float32, CUDA: [int64, float32]}
+  autocast: lower
+  doc: The absolute value.
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    model = json.loads((tmp_path / "opmodel.json").read_text(encoding="utf-8"))
+    alias, in_module, own, operator = model["operators"]
+    facts = ("kind", "variants", "dispatch", "tags", "autocast")
+    assert [alias[fact] for fact in facts] == [
+        "composite",
+        ["function", "method"],
+        [{"key": "Alias", "kernel": "abs", "line": 2}],
+        [],
+        None,
+    ]
+    names = [form["schema"].partition("(")[0] for form in alias["forms"]]
+    assert names == ["absolute.of", "absolute_.of", "absolute.of_out"]
+    for same in ("check", "dtype_of"):
+        assert alias[same] == in_module[same] == operator[same]
+    assert alias["dtypes"] == in_module["dtypes"] == {"all": ["int64", "float32"]}
+    assert (in_module["variants"], len(in_module["forms"])) == (["function"], 2)
+    assert (own["variants"], len(own["forms"]), own["check"]) == (["function"], 1, [])
+    assert own["dtypes"] == {"all": ["float32"]}
+    docs = [op["doc"] for op in (alias, in_module, own)]
+    assert docs == ["As `abs`.", "As `abs`.", "The magnitude."]
+
+
 @pytest.mark.parametrize("policy", [None, "lower", "float32", "widest", "as_called", "refused"])
 def test_autocast_policies(policy: str | None, tmp_path: Path) -> None:
     line = f"  autocast: {policy}\n" if policy else ""
@@ -643,3 +692,5 @@ def test_the_page_of_keys_has_every_word(kind: str, tmp_path: Path) -> None:
     page = KEYS_PAGE.read_text(encoding="utf-8")
     words = found[1].rstrip(")").replace(" and ", ", ").split(", ")
     assert len(words) > 1 and [word for word in words if f"`{word}`" not in page] == []
+    if kind == "key":
+        assert re.findall(r"^\| `(\w+)`", page.partition("`promote`:")[0], re.MULTILINE) == words

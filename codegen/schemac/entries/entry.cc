@@ -76,6 +76,7 @@ class EntryReader {
         {"doc", &EntryReader::read_doc},
         {"variants", &EntryReader::read_variants},
         {"forms", &EntryReader::read_forms},
+        {"alias_of", &EntryReader::read_alias_of},
         {"python_module", &EntryReader::read_python_module},
         {"tags", &EntryReader::read_tags},
         {"moves", &EntryReader::read_moves},
@@ -133,6 +134,11 @@ class EntryReader {
       }
       entry_.forms.push_back(std::move(request));
     }
+  }
+
+  void read_alias_of(const Field& field) {
+    const SourceText name = file_.text(field);
+    entry_.alias_of = Word{name.text(), name, 0};
   }
 
   void read_foreach(const Field& field) {

@@ -40,6 +40,7 @@ struct Entry {
   Operator op;
   std::map<std::string, Word> keys;  // the keys it has, with their places
   std::map<std::string, Word> variant_words;
+  std::optional<Word> alias_of;
   std::vector<RequestedForm> forms;
   std::vector<RequestedForeach> foreach;
   std::map<std::string, Word> dispatch_words;

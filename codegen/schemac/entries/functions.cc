@@ -6,7 +6,9 @@
 
 #include <map>
 #include <utility>
+#include <vector>
 
+#include "codegen/schemac/entries/alias.h"
 #include "codegen/schemac/entries/entry.h"
 #include "codegen/schemac/entries/foreach.h"
 #include "codegen/schemac/entries/rules.h"
@@ -67,7 +69,7 @@ Model read_functions(const YamlFile& file, const std::string& library,
         file.error(file.root(), "expected a list of operators", "begin each with '- func: ...'"));
     return model;
   }
-  Names names;
+  std::vector<Entry> entries;
   for (const YAML::Node& node : file.root()) {
     if (!node.IsMap()) {
       diagnostics.add(
@@ -79,13 +81,18 @@ Model read_functions(const YamlFile& file, const std::string& library,
       model.refused.push_back(name_in(node));
       continue;
     }
+    entries.push_back(std::move(*entry));
+  }
+  for (Entry& entry : entries) complete_alias(entry, entries, diagnostics);
+  Names names;
+  for (Entry& entry : entries) {
     const auto add = [&](Entry& whole) {
       apply_rules(whole, functions, diagnostics);
       names.add(whole.op, diagnostics);
     };
-    add(*entry);
-    std::vector<Entry> on_lists = foreach_entries(*entry, diagnostics);
-    model.operators.push_back(std::move(entry->op));
+    add(entry);
+    std::vector<Entry> on_lists = foreach_entries(entry, diagnostics);
+    model.operators.push_back(std::move(entry.op));
     for (Entry& made : on_lists) {
       add(made);
       model.operators.push_back(std::move(made.op));

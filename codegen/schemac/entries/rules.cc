@@ -25,7 +25,7 @@ bool has_key(const Operator& op, std::string_view key) {
 
 bool has_backend(const Operator& op) {
   return std::any_of(op.dispatch.begin(), op.dispatch.end(), [](const DispatchEntry& entry) {
-    return entry.key != "Composite" && entry.key != "View";
+    return entry.key != "Composite" && entry.key != "View" && entry.key != "Alias";
   });
 }
 

@@ -41,11 +41,11 @@ const std::vector<std::pair<std::string, Words>>& dtype_classes() {
 }  // namespace
 
 std::span<const std::string> known_keys() {
-  static const Words words = {"func",      "python_module",   "variants", "forms",
-                              "pointwise", "reduce",          "promote",  "shape",
-                              "check",     "dispatch",        "tags",     "dtypes",
-                              "dtype_of",  "argument_dtypes", "out_from", "moves",
-                              "autocast",  "foreach",         "doc"};
+  static const Words words = {"func",     "python_module", "variants",        "forms",
+                              "alias_of", "pointwise",     "reduce",          "promote",
+                              "shape",    "check",         "dispatch",        "tags",
+                              "dtypes",   "dtype_of",      "argument_dtypes", "out_from",
+                              "moves",    "autocast",      "foreach",         "doc"};
   return words;
 }
 
