@@ -1,12 +1,10 @@
-// Indexing composed of other indexing: argwhere, nonzero_static, index_reduce, combinations,
-// vander.
+// Indexing composed of other indexing: nonzero_static, index_reduce, combinations, vander.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "aten/engine/named_errors.h"
 #include "aten/engine/renamed_errors.h"
-#include "aten/ops/argwhere.h"
 #include "aten/ops/cat.h"
 #include "aten/ops/combinations.h"
 #include "aten/ops/cumprod.h"
@@ -56,8 +54,6 @@ void write_combinations(int64_t n, int64_t r, int64_t rows, bool repeated, int64
 }
 
 }  // namespace
-
-Tensor argwhere(const Tensor& self) { return aten::nonzero(self); }
 
 Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   if (self.is_meta()) return aten::new_empty(self, {size, self.dim()}, ScalarType::Int64);

@@ -140,14 +140,6 @@ Tensor div_mode(const Tensor& self, const Scalar& other,
                 std::optional<std::string_view> rounding_mode) {
   return rounded_quotient(self, other, rounding_mode);
 }
-Tensor divide(const Tensor& self, const Tensor& other,
-              std::optional<std::string_view> rounding_mode) {
-  return rounded_quotient(self, other, rounding_mode);
-}
-Tensor divide(const Tensor& self, const Scalar& other,
-              std::optional<std::string_view> rounding_mode) {
-  return rounded_quotient(self, other, rounding_mode);
-}
 
 Tensor float_power(const Tensor& self, const Tensor& exponent) {
   const ScalarType t = power_type(self.is_complex() || exponent.is_complex());

@@ -9,9 +9,7 @@
 #include "aten/ops/isnan.h"
 #include "aten/ops/logical_not.h"
 #include "aten/ops/max.h"
-#include "aten/ops/maximum.h"
 #include "aten/ops/min.h"
-#include "aten/ops/minimum.h"
 #include "aten/ops/nanmean.h"
 #include "aten/ops/nansum.h"
 #include "aten/ops/ne.h"
@@ -38,8 +36,6 @@ Tensor min_all(const Tensor& self) {
   require_elements("min", self);
   return aten::amin(self);
 }
-Tensor max_other(const Tensor& self, const Tensor& other) { return aten::maximum(self, other); }
-Tensor min_other(const Tensor& self, const Tensor& other) { return aten::minimum(self, other); }
 
 std::tuple<Tensor, Tensor> aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   if (!dim) require_elements("aminmax", self);

@@ -40,7 +40,6 @@
 #include "aten/ops/select.h"
 #include "aten/ops/slice.h"
 #include "aten/ops/swapaxes.h"
-#include "aten/ops/swapdims.h"
 #include "aten/ops/t.h"
 #include "aten/ops/transpose.h"
 #include "aten/ops/unflatten.h"
@@ -76,9 +75,6 @@ Tensor reshape_as(const Tensor& self, const Tensor& other) {
 
 Tensor swapaxes(const Tensor& self, int64_t axis0, int64_t axis1) {
   return aten::transpose(self, axis0, axis1);
-}
-Tensor swapdims(const Tensor& self, int64_t dim0, int64_t dim1) {
-  return aten::transpose(self, dim0, dim1);
 }
 Tensor t(const Tensor& self) {
   return self.dim() < 2 ? aten::alias(self) : aten::transpose(self, 0, 1);
