@@ -7,7 +7,7 @@
         formulas = "//autograd:formulas.yaml",
         scalars = "//aten:scalar/functions.yaml",
         names = OPERATOR_NAMES,
-        shards = 32,
+        shards = 24,
     )
 
 One action makes all files; Bazel compares their contents, so that only what changed is compiled again. The
