@@ -86,7 +86,8 @@ cc_toolchain_config(
             "-isystem",
             root + "/usr/include",
         ]),
-        repr(["-Wl,-z,relro,-z,now"] +
+        # DT_RPATH counts for what the libraries need, too; DT_RUNPATH, the default, does not.
+        repr(["-Wl,-z,relro,-z,now", "-Wl,--disable-new-dtags"] +
              [flag + f for f in folders for flag in ["-L", "-Wl,-rpath,", "-Wl,-rpath-link,"]]),
     ))
 
