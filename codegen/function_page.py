@@ -50,8 +50,8 @@ def _meaning(function: ScalarFunction, model: Model) -> str:
     if function.gives is Gives.TRUTH:
         parts.append("a truth value")
     if function.throws:
-        of = dtypes_in_words(function.throws, model)
-        parts.append(f"RuntimeError if the divisor is 0, for {of}")
+        of = " and ".join(dtypes_in_words(function.throws, model).rsplit(", ", 1))
+        parts.append(f"for {of}, RuntimeError if the divisor is 0")
     return "; ".join(part for part in parts if part).replace("|", "\\|")
 
 
