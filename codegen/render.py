@@ -31,6 +31,7 @@ CONTEXTS: Mapping[str, Callable[[Shard], Mapping[str, Any]]] = {
     "variable_type.cc.j2": layer.context,
     "bindings.cc.j2": signatures.context,
 }
+KERNELS = "kernels_cpu.cc.j2"
 # The other templates of shards show nothing of derivatives.yaml.
 OF_DERIVATIVES = ("variable_type.cc.j2",)
 
@@ -44,7 +45,9 @@ def banner(source: str, template: str, command: str) -> str:
 
 
 class Renderer:
-    def __init__(self, model: Model, shards: int, library: Library = TREE):
+    def __init__(
+        self, model: Model, shards: int, library: Library = TREE, kernel_shards: int | None = None
+    ):
         raise_if_any(limits.problems(model, library))
         self.model = model
         self.library = library
@@ -52,10 +55,19 @@ class Renderer:
         self.env.globals["lib"] = library
         self.env.globals["model"] = model
         self.shards = make_shards(model, shards, library)
+        self.kernel_shards = make_shards(model, kernel_shards or shards, library)
+        self.env.globals["kernels_file"] = self.kernels_file
 
     def render(self, template: str, source: str, command: str, **context: Any) -> str:
         text = self.env.get_template(template).render(**context)
         return banner(source, template, command) + text
+
+    def shards_of(self, template: str) -> list[Shard]:
+        return self.kernel_shards if template == KERNELS else self.shards
+
+    def kernels_file(self, name: str) -> str:
+        """The file that has the kernels of the operators of a base name."""
+        return self.library.sharded[KERNELS].format(shard_of(name, len(self.kernel_shards)))
 
     def header(self, name: str) -> str:
         entries = self.model.by_name[name]
@@ -78,7 +90,7 @@ class Renderer:
         for name in sorted(self.model.by_name):
             yield self.library.header.format(name), self.header(name)
         for template, path in self.library.sharded.items():
-            for s in self.shards:
+            for s in self.shards_of(template):
                 yield path.format(s.index), self.shard(template, s)
         again = "./dev build" if self.library is TREE else self.library.again
         for template, path in self.library.whole.items():
@@ -96,7 +108,7 @@ class Renderer:
         parts = [f"==== {e.place} ====\n{e.schema}\n" for e in self.model.by_name[name]]
         parts.append(f"==== aten/ops/{name}.h ====\n{self.header(name)}")
         for template, path in self.library.sharded.items():
-            place = path.format(shard_of(name, len(self.shards)))
+            place = path.format(shard_of(name, len(self.shards_of(template))))
             parts.append(f"==== {place} ====\n{self.shard(template, only)}")
         return "\n".join(parts)
 
@@ -127,7 +139,7 @@ def run(args: argparse.Namespace) -> None:
         declared |= set(Path(args.names_file).read_text().split())
     if declared:
         check_names(model, declared)
-    renderer = Renderer(model, args.shards)
+    renderer = Renderer(model, args.shards, kernel_shards=args.kernel_shards)
     if args.show:
         sys.stdout.write(renderer.show(args.show))
         return
@@ -148,6 +160,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--model", required=True)
     parser.add_argument("--out-dir")
     parser.add_argument("--shards", type=int, default=16)
+    # Kernels take longest to compile.
+    parser.add_argument("--kernel-shards", type=int, help="of the kernels (default: as the others)")
     parser.add_argument("--names", nargs="*")
     parser.add_argument("--names-file")
     parser.add_argument("--show", metavar="OP")

@@ -7,7 +7,8 @@
         formulas = "//autograd:formulas.yaml",
         scalars = "//aten:scalar/functions.yaml",
         names = OPERATOR_NAMES,
-        shards = 24,
+        shards = 16,
+        kernel_shards = 40,
     )
 
 One action makes all files; Bazel compares their contents, so that only what changed is compiled again. The
@@ -48,7 +49,7 @@ def _operators_impl(ctx):
         "headers": ["aten/ops/%s.h" % name for name in ctx.attr.names] +
                    ["aten/functions.h", "aten/tensor_methods.h"],
         "ops": ["aten/ops_%d.cc" % k for k in shards] + ["aten/shards.cc"],
-        "kernels_cpu": ["aten/kernels_cpu_%d.cc" % k for k in shards],
+        "kernels_cpu": ["aten/kernels_cpu_%d.cc" % k for k in range(ctx.attr.kernel_shards)],
         "variable_type": ["autograd/variable_type_%d.cc" % k for k in shards],
         "bindings": ["python_bindings/bindings_%d.cc" % k for k in shards] + ["python_bindings/binding_shards.cc"],
         "stubs": ["treadle/_operators.pyi"],
@@ -70,6 +71,8 @@ def _operators_impl(ctx):
             model.dirname.rpartition("/")[0],
             "--shards",
             str(ctx.attr.shards),
+            "--kernel-shards",
+            str(ctx.attr.kernel_shards),
             "--names-file",
             names.path,
         ],
@@ -95,6 +98,7 @@ treadle_operators = rule(
         "scalars": attr.label(mandatory = True, allow_single_file = [".yaml"]),
         "names": attr.string_list(mandatory = True),
         "shards": attr.int(default = 16),
+        "kernel_shards": attr.int(default = 16),
         "_schemac": attr.label(default = "//codegen/schemac", executable = True, cfg = "host"),
         "_generator": attr.label(default = "//codegen:render"),
     },
