@@ -6,6 +6,7 @@
 // With one dimension, runs of neighbouring elements run in parallel.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cmath>
 
 #include "aten/backend/cpu/element_bits.h"
@@ -65,11 +66,13 @@ template <class T, class To, class Write>
 struct Run {
   int64_t to, from, first, count;
 };
-using WriteRun = void (*)(const void* context, const Entries& entries, const Run& run);
+using Runs = ArrayRef<Run>;
+using WriteRuns = void (*)(const void* context, const Entries& entries, Runs runs);
 
-// Calls write(context, entries, run) until every row is written. Compiled once for all dtypes.
+// Calls write(context, entries, runs) until every row is written. Compiled once for all dtypes.
+// Rows may have one element, so a call is given many.
 void for_each_run(const Tensor& out, int64_t dim, const CheckedIndex& index,
-                  const DimVector& source_strides, WriteRun write, const void* context) {
+                  const DimVector& source_strides, WriteRuns write, const void* context) {
   const DimVector sizes = at_least_1d(index.sizes());
   const DimVector strides = at_least_1d(out.strides());
   const int64_t last = static_cast<int64_t>(sizes.size()) - 1;
@@ -88,6 +91,12 @@ void for_each_run(const Tensor& out, int64_t dim, const CheckedIndex& index,
     const Entries entries = index.entries();  // its own copy, which no write can reach
     IndexedRows to_rows(sizes, strides, dim);
     IndexedRows from_rows(sizes, source_strides, -1);
+    std::array<Run, 64> runs;
+    size_t kept = 0;
+    const auto write_kept = [&] {
+      write(context, entries, Runs(runs.data(), kept));
+      kept = 0;
+    };
     for (int64_t task = begin; task < end; ++task) {
       const int64_t first_row = (task / blocks) * rows_in_group;
       const int64_t first = (task % blocks) * block;
@@ -96,11 +105,12 @@ void for_each_run(const Tensor& out, int64_t dim, const CheckedIndex& index,
       from_rows.seek(first_row);
       for (int64_t row = first_row; row < first_row + rows_in_group;
            ++row, to_rows.next(), from_rows.next()) {
-        write(context, entries,
-              {to_rows.offset() + first * across, from_rows.offset() + first * source_across,
-               row * width + first, count});
+        runs[kept++] = {to_rows.offset() + first * across,
+                        from_rows.offset() + first * source_across, row * width + first, count};
+        if (kept == runs.size()) write_kept();
       }
     }
+    if (kept > 0) write_kept();
   });
 }
 
@@ -129,16 +139,18 @@ void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIn
         });
     return;
   }
-  const auto write_run = [&](const Entries& entries, const Run& run) {
-    scatter_run(target + run.to, step, across, entries, run.first, run.count,
-                source.data + run.from, source_across, false, write);
+  const auto write_runs = [&](const Entries& entries, Runs runs) {
+    for (const Run& run : runs) {
+      scatter_run(target + run.to, step, across, entries, run.first, run.count,
+                  source.data + run.from, source_across, false, write);
+    }
   };
   for_each_run(
       out, dim, index, source.strides,
-      [](const void* context, const Entries& entries, const Run& run) {
-        (*static_cast<const decltype(write_run)*>(context))(entries, run);
+      [](const void* context, const Entries& entries, Runs runs) {
+        (*static_cast<const decltype(write_runs)*>(context))(entries, runs);
       },
-      &write_run);
+      &write_runs);
 }
 
 template <class T, class Write>
