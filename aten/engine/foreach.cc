@@ -63,6 +63,8 @@ bool alike(const char* op, ArrayRef<TensorList> lists, ArrayRef<const Tensor*> s
   for (const Scalar& number : numbers) {
     if (kind(number) != kind(numbers[0])) return false;
   }
+  // Integers hold some numbers and not others.
+  if (numbers.size() > 1 && is_integral(written[0].dtype(), true)) return false;
   for (const TensorList& list : lists) {
     for (size_t i = 0; i < list.size(); ++i) {
       const Tensor& t = list[i];

@@ -26,8 +26,9 @@ void require_statistics(const char* op, const Tensor& input, const Tensor& runni
   for (const auto& [name, t] : {std::pair<const char*, const Tensor&>{"running_mean", running_mean},
                                 {"running_var", running_var}}) {
     if (!t.defined()) continue;
-    check<ErrorKind::Runtime>(t.is_floating_point(), OpName(op), "expected ", name,
-                              " of a floating dtype, got ", t.dtype());
+    check<ErrorKind::Runtime>(t.is_floating_point() && !is_stored(t.dtype()), OpName(op),
+                              "expected ", name, " of a floating dtype with arithmetic, got ",
+                              t.dtype());
     check<ErrorKind::Runtime>(t.device() == input.device(), OpName(op), "expected ", name, " on ",
                               input.device(), ", where input is, got ", t.device());
     require_writable(op, t);

@@ -162,3 +162,17 @@ def test_norms_without_a_shift(kind: str, dims: int) -> None:
     x = treadle.randn(2, 3, *[4] * dims)
     treadle.testing.assert_close(norm(x), full(x))
     assert norm.bias is None and "bias" not in norm.state_dict() and "weight" in norm.state_dict()
+
+
+@pytest.mark.parametrize("wrong", ["running_mean", "running_var"])
+def test_statistics_of_a_dtype_without_arithmetic_write_nothing(wrong: str) -> None:
+    statistics = {"running_mean": treadle.zeros(3), "running_var": treadle.ones(3)}
+    statistics[wrong] = statistics[wrong].to(treadle.float8_e4m3fn)
+    before = {name: t.float().tolist() for name, t in statistics.items()}
+    message = (
+        f"^batch_norm: expected {wrong} of a floating dtype with arithmetic, "
+        "got treadle.float8_e4m3fn$"
+    )
+    with pytest.raises(RuntimeError, match=message):
+        F.batch_norm(treadle.randn(2, 3), **statistics, training=True)
+    assert {name: t.float().tolist() for name, t in statistics.items()} == before

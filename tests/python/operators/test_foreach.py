@@ -101,6 +101,14 @@ def test_what_is_refused_for_its_last_place_writes_nothing(name: str) -> None:
     assert written[0].tolist() == [1, 1]
 
 
+def test_a_number_that_a_later_place_cannot_hold_writes_nothing() -> None:
+    written = [treadle.ones(2, dtype=treadle.int8) for _ in range(2)]
+    message = "^clamp_max_: expected a number that fits int8, got 300$"
+    with pytest.raises(RuntimeError, match=message):
+        treadle._foreach_minimum_(written, [0, 300])
+    assert written[0].tolist() == [1, 1]
+
+
 def test_names_are_those_of_the_entries() -> None:
     from treadle_testing.catalogue import operators
 
