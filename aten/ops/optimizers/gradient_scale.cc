@@ -47,9 +47,10 @@ void _amp_foreach_non_finite_check_and_unscale_(TensorList self, const Tensor& f
   const Tensor found = one_float(op, "found_inf", found_inf);
   const Tensor factor = one_float(op, "inv_scale", inv_scale);
   for (size_t i = 0; i < self.size(); ++i) {
-    if (!is_floating(self[i].dtype())) {
+    if (!is_floating(self[i].dtype()) || is_stored(self[i].dtype())) {
       fail<ErrorKind::NotImplemented>(OpName(op), "expected self[", i,
-                                      "] of a floating dtype, got ", name_of(self[i].dtype()));
+                                      "] of a floating dtype with arithmetic, got ",
+                                      name_of(self[i].dtype()));
     }
     check<ErrorKind::Runtime>(self[i].device() == found.device(), OpName(op), "expected self[", i,
                               "] on ", found.device(), ", as found_inf, got ", self[i].device());
