@@ -163,6 +163,10 @@ ScalarType carrier_type(ScalarType stored) {
   return item_size(stored) == 4 ? ScalarType::UInt32 : ScalarType::UInt8;
 }
 
+void require_convertible(ScalarType stored) {
+  visit_stored(stored, []<class Element>() {});
+}
+
 Tensor as_carriers(const Tensor& t) {
   return alias_as(t, carrier_type(t.dtype()), t.sizes(), t.strides(), t.storage_offset());
 }

@@ -15,6 +15,9 @@ ScalarType computed_type(ScalarType stored);
 // The unsigned integer of the same size: what moves elements moves these.
 ScalarType carrier_type(ScalarType stored);
 
+// NotImplementedError for a type whose elements are several values, which nothing converts.
+void require_convertible(ScalarType stored);
+
 // The same memory as integers, and as `stored` again.
 Tensor as_carriers(const Tensor& t);
 Tensor from_carriers(const Tensor& t, ScalarType stored);

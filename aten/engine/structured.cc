@@ -7,6 +7,7 @@
 
 #include "aten/engine/copy.h"
 #include "aten/engine/overlap.h"
+#include "aten/engine/stored_types.h"
 #include "aten/engine/view_shapes.h"
 #include "core/base/quiescence.h"
 
@@ -56,6 +57,9 @@ void require_out(const char* op, const TensorSpec& spec, const Tensor& out) {
   check<ErrorKind::Runtime>(can_cast(spec.dtype, out.dtype()), OpName(op),
                             "expected out of a dtype that ", name_of(spec.dtype),
                             " can be cast to, got ", name_of(out.dtype()));
+  if (spec.dtype == out.dtype()) return;
+  for (const ScalarType dtype : {spec.dtype, out.dtype()})
+    if (is_stored(dtype)) require_convertible(dtype);
 }
 
 namespace {

@@ -422,6 +422,19 @@ def test_the_factor_does_not_grow_beyond_float32() -> None:
     assert scaler.get_scale() == 2.0**127
 
 
+def test_a_gradient_of_a_dtype_without_arithmetic_leaves_the_others() -> None:
+    gradients = [treadle.ones(2), treadle.ones(2).to(treadle.float8_e5m2)]
+    message = (
+        r"^_amp_foreach_non_finite_check_and_unscale_: expected self\[1\] of a floating dtype "
+        "with arithmetic, got float8_e5m2$"
+    )
+    with pytest.raises(NotImplementedError, match=message):
+        treadle._amp_foreach_non_finite_check_and_unscale_(
+            gradients, treadle.zeros(()), treadle.full((), 0.5)
+        )
+    assert gradients[0].tolist() == [1, 1]
+
+
 def test_gradients_are_unscaled_once() -> None:
     w = treadle.zeros(3, requires_grad=True)
     scaler, optimizer = scaler_of(w, init_scale=4.0)

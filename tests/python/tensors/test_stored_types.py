@@ -292,6 +292,13 @@ def test_values_that_are_several_in_a_byte_are_not_converted() -> None:
     )
 
 
+def test_an_output_that_cannot_take_the_values_is_left_as_it_was() -> None:
+    out = treadle.zeros(0)
+    with pytest.raises(NotImplementedError, match="^copy_: expected a dtype whose elements can"):
+        treadle.empty([], dtype=treadle.float4_e2m1fn_x2, out=out)
+    assert out.shape == (0,)
+
+
 def test_numpy_has_no_such_types() -> None:
     with pytest.raises(TypeError) as error:
         treadle.ones(2).to(treadle.float8_e5m2).numpy()
