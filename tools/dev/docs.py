@@ -85,7 +85,10 @@ def stage(operators: Path, interface_pages: dict[str, str]) -> docs_pages.Stage:
     for file in sorted((operators / "operators").glob("*.md")):
         staged.add_file(file, f"operators/{file.name}")
     staged.add_file(operators / "table.md", "dtypes.md")
-    docs_pages.add_index(staged, operators / "index.md", "operators.md", ["dtypes.md"])
+    # Not in operators/: a family may have the name of an operator.
+    docs_pages.add_index(
+        staged, operators / "index.md", "operators.md", ["dtypes.md"], folder="families/"
+    )
     for path, text in interface_pages.items():
         below = [page for page in interface_pages if above(page, interface_pages) == path]
         staged.add(path, docs_pages.Page(text + docs_pages.toctree(sorted(below))))

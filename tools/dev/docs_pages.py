@@ -152,13 +152,15 @@ def toctree(pages: list[str]) -> str:
     return "\n".join(["", "```{toctree}", ":hidden:", ":titlesonly:", "", *names, "```", ""])
 
 
-def add_index(stage: Stage, file: Path, path: str, more: Sequence[str] = ()) -> None:
-    """Adds an index, and a page for each of its sections above the pages that it links to.
+def add_index(
+    stage: Stage, file: Path, path: str, more: Sequence[str] = (), folder: str = ""
+) -> None:
+    """Adds an index, and in `folder` a page for each of its sections above the pages that it links
+    to.
 
     `more`: pages that follow the sections. A page that several sections link to is the first's.
     """
     text = file.read_text()
-    folder = "" if path == "index.md" else path.removesuffix(".md") + "/"
     placed = {path, *more}
     children: list[str] = []
     for heading, body in sections(text):
