@@ -183,14 +183,17 @@ def test_a_new_function_is_an_entry_and_its_math(tmp_path: Path) -> None:
     (entry,), (math,) = blocks("yaml"), blocks("cpp")
     table = tmp_path / "functions.yaml"
     table.write_text(TABLE.read_text() + "\n" + entry)
-    # The package with that model, and its headers with that math.
+    # The package with that model, and its headers with that math. Its files may be links to the
+    # sources, so those two become files of their own.
     package = tmp_path / "site" / "treadle"
     shutil.copytree(Path(treadle.__file__).parent, package, symlinks=True)
+    (package / "opmodel.json").unlink()
     model_with(table, package / "opmodel.json")
     header = package / "include" / "aten" / "scalar" / "math-inl.h"
     text = header.read_text()
     end = "}  // namespace treadle::simd::HWY_NAMESPACE"
     assert text.count(end) == 1
+    header.unlink()
     header.write_text(text.replace(end, math + "\n" + end))
     (tmp_path / "ops.yaml").write_text(USE)
 
