@@ -8,7 +8,7 @@ then leaves out of its decision: see tools/bazel/compile.sh.
 
 Most files include the same headers of the standard library, which take half of the time of a small file. They
 are parsed once, by `precompiled_header`, and each source begins with the result. Sources still include what they
-use: without the precompiled header (`--define=treadle_precompiled=0`, as ./dev lint builds) they compile, too.
+use: `bazel build --config=lint` compiles them without the precompiled header.
 
     treadle_cc_library(
         name = "aten",
