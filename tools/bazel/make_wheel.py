@@ -167,7 +167,18 @@ def with_licences(
         files[bill_place] = json.dumps(bill, indent=1).encode()
     for package in packages:
         files[f"{dist_info}/licenses/{package}.txt"] = licence_of(package)
-    return sorted(files.items())
+    return list(files.items())
+
+
+def divided(
+    files: list[tuple[str, bytes]], dist_info: str
+) -> tuple[list[tuple[str, bytes]], list[tuple[str, bytes]]]:
+    """Libraries, programs and the wheel's own files; and the rest."""
+    parts: tuple[list[tuple[str, bytes]], list[tuple[str, bytes]]] = ([], [])
+    for place, data in files:
+        is_program = data.startswith(b"\x7fELF") or place.startswith(f"{dist_info}/")
+        parts[0 if is_program else 1].append((place, data))
+    return parts
 
 
 def main() -> None:
@@ -218,13 +229,15 @@ def main() -> None:
             libraries.mkdir()
             files, parts = with_smaller_libraries(files, libraries)
             compiled_in += parts
-        write_wheel(raw, files, dist_info)
+        # auditwheel unpacks and packs what it is given, so it gets what it looks at alone.
+        programs, rest = divided(files, dist_info)
+        write_wheel(raw, programs, dist_info)
         repaired = raw
         if carries:
             folder = Path(scratch) / "repaired"
             folder.mkdir()
             repaired = repair(raw, folder, args.without)
-        files = with_licences(repaired, dist_info, compiled_in)
+        files = sorted(rest + with_licences(repaired, dist_info, compiled_in))
         write_wheel(output / repaired.name, files, dist_info, level=6)
 
 

@@ -36,6 +36,19 @@ def symbols(file: Path, *options: str) -> set[str]:
     return {words[-1].partition("@")[0] for words in lines if len(words) > 1}
 
 
+def index(archive: Path) -> set[str]:
+    """The names that the index of an archive has, which the linker reads: nm would read each of its
+    thousands of members. The index is the first member: a count and as many offsets, of four bytes
+    each, then the names, each with a zero."""
+    with archive.open("rb") as file:
+        magic, header = file.read(8), file.read(60)
+        if magic != b"!<arch>\n" or header[:16].rstrip() != b"/":
+            return symbols(archive, "--defined-only")
+        content = file.read(int(header[48:58]))
+    names = content[4 + 4 * int.from_bytes(content[:4], "big") :]
+    return {name.decode() for name in names.split(b"\0")}
+
+
 def resolved_libraries(program: Path) -> dict[str, Path]:
     """The files that the loader takes for the shared libraries of a program, by their names."""
     text = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -81,7 +94,7 @@ def link(program: Path, folder: Path) -> Path | None:
     command = ["c++", "-shared", "-fuse-ld=bfd", "-s", "-o", subset, f"-Wl,-soname,{SONAME}"]
     command += ["-Wl,--gc-sections", "-Wl,--build-id=none", f"-Wl,--version-script={exports}"]
     command += [f"-Wl,--undefined={name}" for name in called]
-    command += shared_tables(symbols(archive, "--defined-only"))
+    command += shared_tables(index(archive))
     command += [archive, *runtime_of_fortran(libraries), "-lgomp", "-lpthread", "-lm"]
     subprocess.run(command, check=True)
     exports.unlink()
