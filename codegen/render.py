@@ -24,7 +24,7 @@ from .gradients import layer
 from .library import TREE, Library
 from .model.entry import Model
 from .model.load import load
-from .shard import Shard, alone, make_shards, shard_of
+from .shard import Placement, Shard, alone, by_hash, by_kernels, make_shards
 
 # The variables of a shard's template beside the shard.
 CONTEXTS: Mapping[str, Callable[[Shard], Mapping[str, Any]]] = {
@@ -54,9 +54,11 @@ class Renderer:
         self.env = environment()
         self.env.globals["lib"] = library
         self.env.globals["model"] = model
-        self.shards = make_shards(model, shards, library)
-        self.kernel_shards = make_shards(model, kernel_shards or shards, library)
-        self.env.globals["kernels_file"] = self.kernels_file
+        self.placement = by_hash(model, shards)
+        self.shards = make_shards(model, shards, library, self.placement)
+        kernel_shards = kernel_shards or shards
+        self.kernel_placement = by_kernels(model, kernel_shards)
+        self.kernel_shards = make_shards(model, kernel_shards, library, self.kernel_placement)
 
     def render(self, template: str, source: str, command: str, **context: Any) -> str:
         text = self.env.get_template(template).render(**context)
@@ -65,9 +67,8 @@ class Renderer:
     def shards_of(self, template: str) -> list[Shard]:
         return self.kernel_shards if template == KERNELS else self.shards
 
-    def kernels_file(self, name: str) -> str:
-        """The file that has the kernels of the operators of a base name."""
-        return self.library.sharded[KERNELS].format(shard_of(name, len(self.kernel_shards)))
+    def placement_of(self, template: str) -> Placement:
+        return self.kernel_placement if template == KERNELS else self.placement
 
     def header(self, name: str) -> str:
         entries = self.model.by_name[name]
@@ -108,7 +109,7 @@ class Renderer:
         parts = [f"==== {e.place} ====\n{e.schema}\n" for e in self.model.by_name[name]]
         parts.append(f"==== aten/ops/{name}.h ====\n{self.header(name)}")
         for template, path in self.library.sharded.items():
-            place = path.format(shard_of(name, len(self.shards_of(template))))
+            place = path.format(self.placement_of(template)[name])
             parts.append(f"==== {place} ====\n{self.shard(template, only)}")
         return "\n".join(parts)
 

@@ -7,10 +7,12 @@ changes one file of each kind.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .library import Library
 from .model.entry import Entry, Model
+from .operators import elements
 
 
 @dataclass(frozen=True)
@@ -28,16 +30,47 @@ class Shard:
         return tuple(e for _, group in self.groups for e in group)
 
 
-def shard_of(name: str, shards: int) -> int:
+def _hash(name: str) -> int:
     # In-place entries written by hand (copy_) stay with their base (copy), where Python binds them
     # together.
-    return zlib.crc32(name.rstrip("_").encode()) % shards
+    return zlib.crc32(name.rstrip("_").encode())
 
 
-def make_shards(model: Model, shards: int, library: Library) -> list[Shard]:
+Placement = Mapping[str, int]
+"""The shard of each base name."""
+
+
+def by_hash(model: Model, shards: int) -> Placement:
+    return {name: _hash(name) % shards for name in model.by_name}
+
+
+def by_kernels(model: Model, shards: int) -> Placement:
+    """Shards that take about the same time to compile: hashing with bounded loads.
+
+    The time grows with the loops of the kernels. The names with most of them go first, each to the
+    shard of its hash or to the next one that has room. So a new name moves few others, if any.
+    """
+    loops = {
+        name: sum(elements.loop_count(e) for e in group) for name, group in model.by_name.items()
+    }
+    room = [sum(loops.values()) * 9 // (8 * shards)] * shards
+    found = {}
+    for name in sorted(loops, key=lambda name: (-loops[name], _hash(name), name)):
+        first = _hash(name) % shards
+        order = [*range(first, shards), *range(first)]
+        # Where none has room, the emptiest.
+        shard = next((k for k in order if room[k] >= loops[name]), max(order, key=lambda k: room[k]))
+        room[shard] -= loops[name]
+        found[name] = shard
+    return found
+
+
+def make_shards(
+    model: Model, shards: int, library: Library, placement: Placement
+) -> list[Shard]:
     groups: list[list[tuple[str, tuple[Entry, ...]]]] = [[] for _ in range(shards)]
     for name, entries in sorted(model.by_name.items()):
-        groups[shard_of(name, shards)].append((name, entries))
+        groups[placement[name]].append((name, entries))
     return [Shard(i, shards, tuple(g), model, library) for i, g in enumerate(groups)]
 
 

@@ -3,7 +3,7 @@
 // gives the accuracy of each; math_test.cc checks it on every target.
 //
 // SPDX-License-Identifier: Apache-2.0
-#if defined(TREADLE_ATEN_CPU_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#if defined(TREADLE_ATEN_CPU_SIMD_MATH_INL_H_) == defined(TREADLE_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_MATH_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_MATH_INL_H_
 #else

@@ -3,11 +3,8 @@
 // of both signs and the smallest numbers.
 //
 // SPDX-License-Identifier: Apache-2.0
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "aten/scalar/math_test.cc"
-#include "aten/backend/cpu/targets.h"
-
-#include "hwy/foreach_target.h"
+#define TREADLE_TARGET_INCLUDE "aten/scalar/math_test.cc"
+#include "aten/backend/cpu/foreach_target.h"
 
 #include "aten/engine/cpu/kernels-inl.h"
 

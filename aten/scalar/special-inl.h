@@ -1,7 +1,7 @@
 // Special functions of vectors: lane by lane, in double (special_*.h).
 //
 // SPDX-License-Identifier: Apache-2.0
-#if defined(TREADLE_ATEN_CPU_SIMD_SPECIAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#if defined(TREADLE_ATEN_CPU_SIMD_SPECIAL_INL_H_) == defined(TREADLE_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_SPECIAL_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_SPECIAL_INL_H_
 #else

@@ -4,7 +4,7 @@
 //   Vec<float> y = where(x > constant<Vec<float>>(0), x, exp(x) - constant<Vec<float>>(1));
 //
 // SPDX-License-Identifier: Apache-2.0
-#if defined(TREADLE_ATEN_CPU_SIMD_VEC_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#if defined(TREADLE_ATEN_CPU_SIMD_VEC_INL_H_) == defined(TREADLE_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_VEC_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_VEC_INL_H_
 #else

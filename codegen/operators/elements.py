@@ -9,9 +9,9 @@ from typing import Iterable
 from ..cpp import code
 from ..cpp.expressions import Element
 from ..cpp.names import cpp_name
-from ..model.dtypes import Dtype
+from ..model.dtypes import Dtype, DtypeKind
 from ..model.entry import Entry, Kind, Promotion
-from ..model.expr import Binary
+from ..model.expr import Binary, Name, Ternary
 from ..model.schema import Arg
 
 _PROMOTE = {
@@ -136,6 +136,28 @@ def block_types(e: Entry) -> list[str]:
     if e.promote is Promotion.BOOL:
         return ["bool"]
     return list(dict.fromkeys(d.computes_in for d in computed_dtypes(e)))
+
+
+def ignores_sign(e: Entry) -> bool:
+    """Whether a pointwise entry gives signed and unsigned integers of one size the same bits, so
+    that they share a loop.
+    """
+    if e.pointwise is None or e.keeps_low_bits:
+        return e.keeps_low_bits
+    tree = e.pointwise.tree
+    compares = isinstance(tree, Binary) and tree.operator in ("==", "!=")
+    return (compares or isinstance(tree, Ternary)) and all(
+        isinstance(child, Name) for child in tree.children
+    )
+
+
+def loop_count(e: Entry) -> int:
+    """How many loops the kernels of an entry have on each target."""
+    if not has_cpu_kernels(e):
+        return 0
+    shared = ignores_sign(e)
+    types = [d for d in computed_dtypes(e) if not (shared and d.kind is DtypeKind.SIGNED)]
+    return 1 if e.promote is Promotion.BOOL else len({d.computes_in for d in types})
 
 
 def row_cells(e: Entry, dtypes: Iterable[Dtype]) -> list[bool]:

@@ -2,10 +2,8 @@
 // element, and convert.cc does all of them.
 //
 // SPDX-License-Identifier: Apache-2.0
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "aten/backend/cpu/convert_vectors.cc"
-#include "aten/backend/cpu/targets.h"
-#include "hwy/foreach_target.h"
+#define TREADLE_TARGET_INCLUDE "aten/backend/cpu/convert_vectors.cc"
+#include "aten/backend/cpu/foreach_target.h"
 
 #include "aten/backend/cpu/convert_vectors.h"
 #include "aten/backend/cpu/interleaved_pages.h"

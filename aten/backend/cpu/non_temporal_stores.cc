@@ -3,10 +3,8 @@
 // because most rows begin in the middle of a line.
 //
 // SPDX-License-Identifier: Apache-2.0
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "aten/backend/cpu/non_temporal_stores.cc"
-#include "aten/backend/cpu/targets.h"
-#include "hwy/foreach_target.h"
+#define TREADLE_TARGET_INCLUDE "aten/backend/cpu/non_temporal_stores.cc"
+#include "aten/backend/cpu/foreach_target.h"
 
 #include "aten/backend/cpu/interleaved_pages.h"
 #include "aten/backend/cpu/non_temporal_stores.h"

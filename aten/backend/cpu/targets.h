@@ -1,28 +1,7 @@
 // Targets: the instruction sets for which vector code is compiled. Highway chooses the best one of
 // the machine.
 //
-//   #undef HWY_TARGET_INCLUDE
-//   #define HWY_TARGET_INCLUDE "its/own/path.cc"
-//   #include "aten/backend/cpu/targets.h"             // before any header of Highway
-//   #include "hwy/foreach_target.h"
-//
-//   HWY_BEFORE_NAMESPACE();
-//   namespace treadle::simd::HWY_NAMESPACE {          // compiled once per target
-//   void scale(float* x, int64_t n, float by) { ... }
-//   }
-//   HWY_AFTER_NAMESPACE();
-//
-//   #if HWY_ONCE                                      // compiled once
-//   namespace treadle::simd {
-//   HWY_EXPORT(scale);
-//   void scale(float* x, int64_t n, float by) { HWY_DYNAMIC_DISPATCH(scale)(x, n, by); }
-//   }
-//   #endif
-//
-// HWY_EXPORT takes one function, by its unqualified name. A file with several functions, or with
-// one for several types, has a constant table of them per target and exports a function that
-// returns the table. A caller that cannot afford the dispatch at each call keeps the reference in a
-// static variable.
+// A source that is compiled for each of them includes aten/backend/cpu/foreach_target.h.
 //
 // x86-64 has three targets, which keep compile time bounded: SSE4 (every machine since 2010), AVX2
 // and AVX-512 ("AVX3"). Other processors have the one target that all of their kind support: NEON

@@ -5,13 +5,13 @@
 //     static HWY_INLINE auto eval(V self, V other, V alpha) { return self + alpha * other; }
 //   };
 //   constexpr PointwiseBlocks add_Tensor_blocks =
-//       pointwise_blocks<add_Tensor_fn, TREADLE_NUMBERS::add_Tensor_fn, 2, 1, false, float, double,
-//                        int64_t>();
+//       pointwise_blocks<add_Tensor_fn, TREADLE_NUMBERS::add_Tensor_fn, 2, 1, false, true, float,
+//                        double, int64_t>();
 //
 // eval takes the tensors' elements in the schema's order, then the numbers in the schema's order.
 //
 // SPDX-License-Identifier: Apache-2.0
-#if defined(TREADLE_ATEN_CPU_SIMD_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#if defined(TREADLE_ATEN_CPU_SIMD_BLOCKS_INL_H_) == defined(TREADLE_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_BLOCKS_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_BLOCKS_INL_H_
 #else
@@ -131,9 +131,21 @@ void pointwise_block(void* out, const void* const* in, const Scalar* scalars, in
   (std::make_index_sequence<kTensors>(), std::make_index_sequence<kScalars>());
 }
 
-// NumberFn: Fn in the namespace TREADLE_NUMBERS. Ts: the compute types of the operator's dtypes
-// (16-bit floats compute in float).
-template <class Fn, class NumberFn, int kTensors, int kScalars, bool kBoolResult, class... Ts>
+// The type whose loop computes integers of type T: the unsigned one, where the sign does not matter.
+template <class T, bool kIgnoresSign>
+struct LoopType {
+  using type = T;
+};
+template <class T>
+requires(std::is_integral_v<T> && std::is_signed_v<T>) struct LoopType<T, true> {
+  using type = std::make_unsigned_t<T>;
+};
+
+// NumberFn: Fn in the namespace TREADLE_NUMBERS. kIgnoresSign: signed and unsigned integers of one
+// size share a loop. Ts: the compute types of the operator's dtypes (16-bit floats compute in
+// float).
+template <class Fn, class NumberFn, int kTensors, int kScalars, bool kBoolResult, bool kIgnoresSign,
+          class... Ts>
 constexpr PointwiseBlocks pointwise_blocks() {
   PointwiseBlocks blocks;
   blocks.bool_result = kBoolResult;
@@ -143,7 +155,9 @@ constexpr PointwiseBlocks pointwise_blocks() {
         if constexpr (is_vec<typename ValueOf<Ts>::type>)
           block = &pointwise_block<Fn, Ts, kBoolResult, kTensors, kScalars>;
         else
-          block = &TREADLE_NUMBERS::pointwise_block<NumberFn, Ts, kBoolResult, kTensors, kScalars>;
+          block = &TREADLE_NUMBERS::pointwise_block<NumberFn,
+                                                    typename LoopType<Ts, kIgnoresSign>::type,
+                                                    kBoolResult, kTensors, kScalars>;
       }(),
       ...);
   return blocks;

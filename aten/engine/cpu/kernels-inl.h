@@ -1,10 +1,8 @@
 // The headers that a file of pointwise and reduction kernels includes after foreach_target.h. Such
 // a file is
 //
-//   #undef HWY_TARGET_INCLUDE
-//   #define HWY_TARGET_INCLUDE "its/own/path.cc"
-//   #include "aten/backend/cpu/targets.h"
-//   #include "hwy/foreach_target.h"
+//   #define TREADLE_TARGET_INCLUDE "its/own/path.cc"
+//   #include "aten/backend/cpu/foreach_target.h"
 //   #include "aten/engine/cpu/kernels-inl.h"
 //
 //   HWY_BEFORE_NAMESPACE();
@@ -15,7 +13,7 @@
 //   static const PointwiseBlocks& exp_blocks() {
 //     static constexpr PointwiseBlocks blocks =
 //         pointwise_blocks<exp_fn, TREADLE_NUMBERS::exp_fn, /*tensors*/ 1, /*scalars*/ 0,
-//                          /*bool result*/ false, float, double>();
+//                          /*bool result*/ false, /*ignores sign*/ false, float, double>();
 //     return blocks;
 //   }
 //   }
@@ -46,7 +44,7 @@
 // accumulators.
 //
 // SPDX-License-Identifier: Apache-2.0
-#if defined(TREADLE_ATEN_CPU_SIMD_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#if defined(TREADLE_ATEN_CPU_SIMD_KERNELS_INL_H_) == defined(TREADLE_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_KERNELS_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_KERNELS_INL_H_
 #else

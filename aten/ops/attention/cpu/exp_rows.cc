@@ -2,10 +2,8 @@
 // so results do not depend on the machine's vectors.
 //
 // SPDX-License-Identifier: Apache-2.0
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "aten/ops/attention/cpu/exp_rows.cc"
-#include "aten/backend/cpu/targets.h"
-#include "hwy/foreach_target.h"
+#define TREADLE_TARGET_INCLUDE "aten/ops/attention/cpu/exp_rows.cc"
+#include "aten/backend/cpu/foreach_target.h"
 
 #include "aten/engine/cpu/fold-inl.h"
 #include "aten/ops/attention/cpu/exp_rows.h"

@@ -2,10 +2,8 @@
 // The multiplication of an entry out of range may overflow, which vectors define.
 //
 // SPDX-License-Identifier: Apache-2.0
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "aten/ops/indexing/cpu/entry_bounds.cc"
-#include "aten/backend/cpu/targets.h"
-#include "hwy/foreach_target.h"
+#define TREADLE_TARGET_INCLUDE "aten/ops/indexing/cpu/entry_bounds.cc"
+#include "aten/backend/cpu/foreach_target.h"
 
 #include "aten/ops/indexing/cpu/entry_bounds.h"
 #include "aten/scalar/vec-inl.h"

@@ -10,10 +10,8 @@
 // AdamW; Duchi et al. (2011).
 //
 // SPDX-License-Identifier: Apache-2.0
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "aten/ops/optimizers/cpu/optimizer_steps.cc"
-#include "aten/backend/cpu/targets.h"
-#include "hwy/foreach_target.h"
+#define TREADLE_TARGET_INCLUDE "aten/ops/optimizers/cpu/optimizer_steps.cc"
+#include "aten/backend/cpu/foreach_target.h"
 
 #include <algorithm>
 

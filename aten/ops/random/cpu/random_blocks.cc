@@ -1,13 +1,10 @@
 // Random numbers by the buffer. The loops are compiled once per target.
 //
 // SPDX-License-Identifier: Apache-2.0
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "aten/ops/random/cpu/random_blocks.cc"
+#define TREADLE_TARGET_INCLUDE "aten/ops/random/cpu/random_blocks.cc"
 #include "aten/ops/random/cpu/random_blocks.h"
 
-#include "aten/backend/cpu/targets.h"
-
-#include "hwy/foreach_target.h"
+#include "aten/backend/cpu/foreach_target.h"
 
 #include "aten/scalar/math-inl.h"
 

@@ -9,10 +9,8 @@
 // Hochreiter & Schmidhuber (1997); Cho et al. (2014).
 //
 // SPDX-License-Identifier: Apache-2.0
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "aten/ops/recurrent/cpu/rnn_cells.cc"
-#include "aten/backend/cpu/targets.h"
-#include "hwy/foreach_target.h"
+#define TREADLE_TARGET_INCLUDE "aten/ops/recurrent/cpu/rnn_cells.cc"
+#include "aten/backend/cpu/foreach_target.h"
 
 #include <algorithm>
 

@@ -2,13 +2,10 @@
 // in the block that holds it. A block is read a second time only while it is in the cache.
 //
 // SPDX-License-Identifier: Apache-2.0
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "aten/ops/reductions/cpu/extreme_search.cc"
+#define TREADLE_TARGET_INCLUDE "aten/ops/reductions/cpu/extreme_search.cc"
 #include "aten/ops/reductions/cpu/extreme_search.h"
 
-#include "aten/backend/cpu/targets.h"
-
-#include "hwy/foreach_target.h"
+#include "aten/backend/cpu/foreach_target.h"
 
 #include <algorithm>
 #include <limits>

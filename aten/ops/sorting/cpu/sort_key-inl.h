@@ -8,7 +8,7 @@
 // and the complement of that where the order is descending.
 //
 // SPDX-License-Identifier: Apache-2.0
-#if defined(TREADLE_ATEN_CPU_SIMD_SORT_KEY_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#if defined(TREADLE_ATEN_CPU_SIMD_SORT_KEY_INL_H_) == defined(TREADLE_TARGET_TOGGLE)
 #ifdef TREADLE_ATEN_CPU_SIMD_SORT_KEY_INL_H_
 #undef TREADLE_ATEN_CPU_SIMD_SORT_KEY_INL_H_
 #else

@@ -13,10 +13,8 @@
 // caches hold them.
 //
 // SPDX-License-Identifier: Apache-2.0
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "aten/ops/sorting/cpu/vector_sort.cc"
-#include "aten/backend/cpu/targets.h"
-#include "hwy/foreach_target.h"
+#define TREADLE_TARGET_INCLUDE "aten/ops/sorting/cpu/vector_sort.cc"
+#include "aten/backend/cpu/foreach_target.h"
 
 #include <algorithm>
 #include <array>

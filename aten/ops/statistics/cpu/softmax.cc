@@ -9,10 +9,8 @@
 // with NaN, or whose maximum is not finite, becomes NaN.
 //
 // SPDX-License-Identifier: Apache-2.0
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "aten/ops/statistics/cpu/softmax.cc"
-#include "aten/backend/cpu/targets.h"
-#include "hwy/foreach_target.h"
+#define TREADLE_TARGET_INCLUDE "aten/ops/statistics/cpu/softmax.cc"
+#include "aten/backend/cpu/foreach_target.h"
 
 #include <cmath>
 #include <limits>
