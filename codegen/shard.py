@@ -58,16 +58,14 @@ def by_kernels(model: Model, shards: int) -> Placement:
     for name in sorted(loops, key=lambda name: (-loops[name], _hash(name), name)):
         first = _hash(name) % shards
         order = [*range(first, shards), *range(first)]
-        # Where none has room, the emptiest.
-        shard = next((k for k in order if room[k] >= loops[name]), max(order, key=lambda k: room[k]))
+        emptiest = max(order, key=lambda k: room[k])
+        shard = next((k for k in order if room[k] >= loops[name]), emptiest)
         room[shard] -= loops[name]
         found[name] = shard
     return found
 
 
-def make_shards(
-    model: Model, shards: int, library: Library, placement: Placement
-) -> list[Shard]:
+def make_shards(model: Model, shards: int, library: Library, placement: Placement) -> list[Shard]:
     groups: list[list[tuple[str, tuple[Entry, ...]]]] = [[] for _ in range(shards)]
     for name, entries in sorted(model.by_name.items()):
         groups[placement[name]].append((name, entries))

@@ -34,7 +34,7 @@
 #include "aten/backend/cpu/highway.h"
 
 #ifndef TREADLE_TARGET_INCLUDE
-#error "define TREADLE_TARGET_INCLUDE, the path of the source, before aten/backend/cpu/foreach_target.h"
+#error "define TREADLE_TARGET_INCLUDE, the path of the source, before this header"
 #endif
 #if HWY_TARGETS & ~(HWY_STATIC_TARGET | HWY_AVX2 | HWY_AVX3)
 #error "expected the targets AVX2 and AVX3 beside the static one"

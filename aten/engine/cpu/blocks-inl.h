@@ -131,13 +131,13 @@ void pointwise_block(void* out, const void* const* in, const Scalar* scalars, in
   (std::make_index_sequence<kTensors>(), std::make_index_sequence<kScalars>());
 }
 
-// The type whose loop computes integers of type T: the unsigned one, where the sign does not matter.
+// The type whose loop computes integers of type T: the unsigned one where the sign does not matter.
 template <class T, bool kIgnoresSign>
 struct LoopType {
   using type = T;
 };
 template <class T>
-requires(std::is_integral_v<T> && std::is_signed_v<T>) struct LoopType<T, true> {
+requires(std::is_integral_v<T>&& std::is_signed_v<T>) struct LoopType<T, true> {
   using type = std::make_unsigned_t<T>;
 };
 
@@ -155,9 +155,9 @@ constexpr PointwiseBlocks pointwise_blocks() {
         if constexpr (is_vec<typename ValueOf<Ts>::type>)
           block = &pointwise_block<Fn, Ts, kBoolResult, kTensors, kScalars>;
         else
-          block = &TREADLE_NUMBERS::pointwise_block<NumberFn,
-                                                    typename LoopType<Ts, kIgnoresSign>::type,
-                                                    kBoolResult, kTensors, kScalars>;
+          block =
+              &TREADLE_NUMBERS::pointwise_block<NumberFn, typename LoopType<Ts, kIgnoresSign>::type,
+                                                kBoolResult, kTensors, kScalars>;
       }(),
       ...);
   return blocks;
