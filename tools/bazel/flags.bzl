@@ -1,9 +1,13 @@
 """Compiler options that belong to some targets only; what holds for all of them is in .bazelrc."""
 
-# Loops over elements. Not under the sanitizers, which are slow to compile as it is.
+# Loops over elements. Not under the sanitizers, which are slow to compile as it is. Vector code needs SSE4 on every x86-64
+# machine (aten/backend/cpu/targets.h), so plain loops may use it, too.
 KERNEL_COPTS = select({
     "//tools/bazel:sanitizers": [],
     "//conditions:default": ["-O3"],
+}) + select({
+    "//tools/bazel:x86_64": ["-msse4.2"],
+    "//conditions:default": [],
 })
 
 # Generated kernels: for every instruction set, or for quick builds only for the one that every machine has.
