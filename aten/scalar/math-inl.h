@@ -218,13 +218,25 @@ HWY_INLINE Vec<T> exp(Vec<T> x) {
   const Vec<T> y = {hn::Exp(Tag<T>(), bounded.raw)};
   return where(isnan(x), x, where(x > set(kHigh), set(kInf<T>), y));
 }
+// 2 (2^(n-1) (e^r - 1) + (2^(n-1) - 1/2)), in which nothing cancels; -1 from -87 on.
+HWY_INLINE Vec<float> expm1_float(Vec<float> x) {
+  const Tag<float> d;
+  const auto y = at_least(at_most(x.raw, 89.0f), -87.0f);
+  const Rounded power = round_product(y, std::numbers::log2e_v<float>, 126);
+  auto r = hn::NegMulAdd(power.n, hn::Set(d, 0.693359375f), y);
+  r = hn::NegMulAdd(power.n, hn::Set(d, -2.12194440e-4f), r);
+  const auto half = power_of_two(power.bits);
+  const auto sum = hn::MulAdd(half, expm1_over<1>(r), hn::Sub(half, hn::Set(d, 0.5f)));
+  return where(x == set(0.0f), x, {hn::Add(sum, sum)});
+}
 template <class T>
 HWY_INLINE Vec<T> expm1(Vec<T> x) {
-  constexpr T kHigh = sizeof(T) == 4 ? T(88.72283935546875) : T(709.782712893383973096);
+  if constexpr (sizeof(T) == 4) return expm1_float(x);
+  constexpr T kHigh = T(709.782712893383973096);
   const Vec<T> bounded = where(x > set(kHigh), set(kHigh), x);
   const Vec<T> y = {hn::Expm1(Tag<T>(), bounded.raw)};
-  const Vec<T> tiny = set(sizeof(T) == 4 ? T(1e-8) : T(1e-17));
-  return where(logical_or(isnan(x), abs(x) < tiny), x, where(x > set(kHigh), set(kInf<T>), y));
+  return where(logical_or(isnan(x), abs(x) < set(T(1e-17))), x,
+               where(x > set(kHigh), set(kInf<T>), y));
 }
 // `y` where x is a positive finite number, what a logarithm is where it is not.
 template <class T>
@@ -431,16 +443,30 @@ HWY_INLINE Vec<double> polynomial(const double (&c)[N], Vec<double> x) {
   for (size_t i = 1; i < N; ++i) sum = hn::MulAdd(sum, x.raw, hn::Set(Tag<double>(), c[i]));
   return {sum};
 }
-// erfc(x) for x >= 0, to 2^-29.9 of it where it is a float's: exp(-x^2) q(t) / (1 + 2x) with
-// t = (x - 2) / (x + 2), where the polynomial q was fitted on 0 <= x <= 10.2.
+// 2^t for |t| <= 200, to 2^-32 of it: the powers of t - round(t) up to the last above 2^-32.
+HWY_INLINE Vec<double> exp2_of_float(Vec<double> t) {
+  constexpr double kExp2[] = {1.3215486790144310e-6, 1.5252733804059841e-5, 1.5403530393381608e-4,
+                              1.3333558146428443e-3, 9.6181291076284772e-3, 5.5504108664821580e-2,
+                              2.4022650695910072e-1, 6.9314718055994531e-1, 1};
+  const hn::RebindToUnsigned<Tag<double>> bits;
+  const Vec<double> round = set(0x1.8p52 + 1023), rounded = t + round, n = rounded - round;
+  const auto scale = hn::ShiftLeft<52>(hn::BitCast(bits, rounded.raw));
+  return polynomial(kExp2, t - n) * Vec<double>{hn::BitCast(Tag<double>(), scale)};
+}
+// The polynomial q of erfc(x) = exp(-x^2) q(t) / (1 + 2x), t = (x - 2) / (x + 2), by falling powers.
+// It was fitted on 0 <= x <= 10.2.
+inline constexpr double kErfc[] = {7.9351516940042e-05,  1.6925304757917e-04,  -4.0071873991330e-04,
+                                   -1.4206321233598e-03, 1.2527163914520e-03,  8.7090271116811e-03,
+                                   -8.0308754705396e-03, -5.4217815596076e-02, 1.6405104060988e-01,
+                                   -1.6603052242704e-01, -9.2763820663843e-02, 1.2769783826877e+00};
+// erfc(x) for x >= 0, to 2^-29.9 of it where it is a float's.
 HWY_INLINE Vec<double> erfc_positive(Vec<double> x) {
-  constexpr double kQ[] = {7.9351516940042e-05,  1.6925304757917e-04,  -4.0071873991330e-04,
-                           -1.4206321233598e-03, 1.2527163914520e-03,  8.7090271116811e-03,
-                           -8.0308754705396e-03, -5.4217815596076e-02, 1.6405104060988e-01,
-                           -1.6603052242704e-01, -9.2763820663843e-02, 1.2769783826877e+00};
   x = where(x > set(11.0), set(11.0), x);
-  const Vec<double> q = polynomial(kQ, (x - set(2.0)) / (x + set(2.0)));
-  return exp(-(x * x)) * q / (set(1.0) + x + x);
+  // One division: of 1 by both denominators.
+  const Vec<double> far = x + set(2.0), scale = set(1.0) + x + x;
+  const Vec<double> inverse = set(1.0) / (far * scale);
+  const Vec<double> q = polynomial(kErfc, (x - set(2.0)) * scale * inverse);
+  return exp2_of_float(x * x * set(-std::numbers::log2e)) * q * far * inverse;
 }
 // erf(x) for |x| < 1/2, by the powers of x^2 up to the last above 2^-30.
 HWY_INLINE Vec<double> erf_small(Vec<double> x) {
@@ -478,7 +504,27 @@ HWY_INLINE Vec<T> erfc(Vec<T> x) {
 }
 template <class T>
 HWY_INLINE Vec<T> erfinv(Vec<T> x) {
-  return map_lanes([](T v) { return scalar::erfinv(v); }, x);
+  if constexpr (kThroughDouble<T>) {
+    const auto inverse = [](Vec<double> y) HWY_ATTR {
+      const Vec<double> one = set(1.0), size = abs(y), rest = one - size;
+      const Vec<double> w = -log(rest * (one + size));
+      const Vec<double> start =
+          where(w < set(5.0), polynomial(scalar::kErfinvCentral, w - set(2.5)),
+                polynomial(scalar::kErfinvTail, sqrt(w) - set(3.0)));
+      const Vec<double> z = start * size;
+      // One step of Newton's method, by what is left of 1 where that has more digits.
+      const Vec<double> near = size - z * polynomial(tables::kErfSmall, z * z);
+      const Vec<double> above = where(z < one, near, erfc_positive(z) - rest);
+      const Vec<double> slope =
+          set(std::numbers::inv_sqrtpi * 2) * exp2_of_float(z * z * set(-std::numbers::log2e));
+      return copysign(z + above / slope, y);
+    };
+    const Vec<T> y = through_double(inverse, x);
+    return where(abs(x) < set(T(1)), y,
+                 where(abs(x) == set(T(1)), copysign(set(kInf<T>), x), set(kNaN<T>)));
+  } else {
+    return map_lanes([](T v) { return scalar::erfinv(v); }, x);
+  }
 }
 template <class T>
 HWY_INLINE Vec<T> lgamma(Vec<T> x) {
@@ -502,9 +548,29 @@ template <class T>
 HWY_INLINE Vec<T> silu(Vec<T> x) {
   return times_sigmoid(x, x);
 }
-// erfc, not 1 + erf: what is left of 1 below zero has all its digits.
+// x (1 - h) above zero and x h below it, h = erfc(|x| / sqrt(2)) / 2, which has all its digits. The
+// square in its exponential has two parts, because an error there is multiplied by the square.
+HWY_INLINE Vec<float> gelu_float(Vec<float> x) {
+  const Tag<float> d;
+  const Vec<float> size = {at_most(hn::Abs(x.raw), 15.0f)};
+  const Vec<float> square = size * size;
+  const auto lost = hn::MulAdd(size.raw, size.raw, hn::Neg(square.raw));
+  Vec<float> power = exp_float(square * set(-0.5f));
+  power = {hn::NegMulAdd(power.raw, hn::Mul(lost, hn::Set(d, 0.5f)), power.raw)};
+  const Vec<float> z = size * set(std::numbers::sqrt2_v<float> / 2);
+  const Vec<float> far = z + set(2.0f), scale = set(2.0f) + z * set(4.0f);
+  const Vec<float> inverse = set(1.0f) / (far * scale);
+  const Vec<float> t = (z - set(2.0f)) * scale * inverse;
+  auto q = hn::Set(d, static_cast<float>(kErfc[0]));
+  for (size_t i = 1; i < std::size(kErfc); ++i)
+    q = hn::MulAdd(q, t.raw, hn::Set(d, static_cast<float>(kErfc[i])));
+  const Vec<float> factor = Vec<float>{q} * far * inverse;
+  // The last product is the only one that may be denormal.
+  return where(x < set(0.0f), power * (factor * x), x * (set(1.0f) - power * factor));
+}
 template <class T>
 HWY_INLINE Vec<T> gelu(Vec<T> x) {
+  if constexpr (kThroughDouble<T>) return gelu_float(x);
   return x * set(T(0.5)) * erfc(x * set(-T(1) / std::numbers::sqrt2_v<T>));
 }
 template <class T>
@@ -536,9 +602,6 @@ HWY_INLINE Vec<double> power_of_float(Vec<double> x, Vec<double> y) {
   constexpr double kLog2[] = {2.2195308321368667e-1, 2.6230818925254154e-1, 3.2059779797532855e-1,
                               4.1219858311113244e-1, 5.7707801635558531e-1, 9.6179669392597556e-1,
                               2.8853900817779268};
-  constexpr double kExp2[] = {1.3215486790144310e-6, 1.5252733804059841e-5, 1.5403530393381608e-4,
-                              1.3333558146428443e-3, 9.6181291076284772e-3, 5.5504108664821580e-2,
-                              2.4022650695910072e-1, 6.9314718055994531e-1, 1};
   const Tag<double> d;
   const hn::RebindToUnsigned<Tag<double>> bits;
   // Exponents become doubles, and doubles exponents, in the lowest bits of 2^52 and 1.5 * 2^52.
@@ -552,16 +615,15 @@ HWY_INLINE Vec<double> power_of_float(Vec<double> x, Vec<double> y) {
   const Vec<double> m = {hn::BitCast(d, hn::Sub(given, whole))}, one = set(1.0);
   const Vec<double> s = (m - one) / (m + one);
   Vec<double> t = y * (e + s * polynomial(kLog2, s * s));
-  t = {at_least(at_most(t.raw, 200.0), -200.0)};
-  const Vec<double> round = set(0x1.8p52 + 1023), rounded = t + round, n = rounded - round;
-  const auto scale = hn::BitCast(d, hn::ShiftLeft<52>(hn::BitCast(bits, rounded.raw)));
-  return polynomial(kExp2, t - n) * Vec<double>{scale};
+  return exp2_of_float({at_least(at_most(t.raw, 200.0), -200.0)});
 }
 template <class T>
 HWY_INLINE Vec<T> pow(Vec<T> a, Vec<T> b) {
   // The same bits as scalar::pow, for the exponents that whole tensors are raised to.
   if (hn::AllTrue(Tag<T>(), hn::Eq(b.raw, hn::Set(Tag<T>(), T(2))))) return a * a;
   if (hn::AllTrue(Tag<T>(), hn::Eq(b.raw, hn::Set(Tag<T>(), T(3))))) return a * a * a;
+  const Vec<T> root = where(a == set(-kInf<T>), set(kInf<T>), sqrt(a) + set(T(0)));
+  if (hn::AllTrue(Tag<T>(), hn::Eq(b.raw, hn::Set(Tag<T>(), T(0.5))))) return root;
   if constexpr (kThroughDouble<T>) {
     const Vec<T> zero = set(T(0)), one = set(T(1)), two = set(T(2)), size = abs(a);
     Vec<T> y = through_double([](Vec<double> x, Vec<double> exponent)
@@ -580,7 +642,7 @@ HWY_INLINE Vec<T> pow(Vec<T> a, Vec<T> b) {
     y = where(logical_and(below, trunc(b) != b), set(kNaN<T>), y);
     y = where(logical_or(a == one, logical_and(size == one, isinf(b))), one, y);
     // The powers of scalar::pow, whatever is beside them.
-    y = where(b == zero, one, where(b == one, a, y));
+    y = where(b == zero, one, where(b == one, a, where(b == set(T(0.5)), root, y)));
     return where(b == two, a * a, where(b == set(T(3)), a * a * a, y));
   } else {
     return map_lanes([](T x, T y) { return scalar::pow(x, y); }, a, b);
@@ -631,6 +693,15 @@ HWY_INLINE Vec<T> remainder(Vec<T> a, Vec<T> b) {
 }
 template <class T>
 HWY_INLINE Vec<T> floor_divide(Vec<T> a, Vec<T> b) {
+  if constexpr (kThroughDouble<T>) {  // the steps of scalar::floor_divide
+    const Vec<T> mod = fmod(a, b), zero = set(T(0)), one = set(T(1)), quotient = a / b;
+    const Mask<T> other_side = logical_and(mod != zero, logical_xor(b < zero, mod < zero));
+    Vec<T> div = (a - mod) / b;
+    div = where(other_side, div - one, div);
+    const Vec<T> floored = floor(div);
+    const Vec<T> nearest = where(div - floored > set(T(0.5)), floored + one, floored);
+    return where(b == zero, quotient, where(div == zero, copysign(zero, quotient), nearest));
+  }
   return map_lanes([](T x, T y) { return scalar::floor_divide(x, y); }, a, b);
 }
 template <class T>

@@ -18,6 +18,7 @@ R pow(R a, R b) {
   if (b == R(2)) return a * a;
   if (b == R(3)) return a * a * a;
   if (b == R(1)) return a;
+  if (b == R(0.5)) return std::isinf(a) ? std::abs(a) : std::sqrt(a) + R(0);
   return std::pow(a, b);
 }
 
@@ -78,6 +79,13 @@ constexpr R digamma(R value) {
   return static_cast<R>(result + std::log(x) - 0.5 / x - series);
 }
 
+// Where the inverse of erf starts (Giles), by falling powers.
+inline constexpr double kErfinvCentral[] = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
+                                            -4.39150654e-06, 0.00021858087,  -0.00125372503,
+                                            -0.00417768164,  0.246640727,    1.50140941};
+inline constexpr double kErfinvTail[] = {-0.000200214257, 0.000100950558, 0.00134934322,
+                                         -0.00367342844,  0.00573950773,  -0.0076224613,
+                                         0.00943887047,   1.00167406,     2.83297682};
 // Inverse of erf: a rational start (Giles), then Newton's method; in the tails on the logarithm of
 // erfc, which is nearly a parabola.
 template <class R>
@@ -88,19 +96,13 @@ R erfinv(R value) {
     return static_cast<R>(std::copysign(std::numeric_limits<double>::infinity(), y));
   double w = -std::log((1 - y) * (1 + y)), x;
   if (w < 5) {
-    constexpr double kCentral[] = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
-                                   -4.39150654e-06, 0.00021858087,  -0.00125372503,
-                                   -0.00417768164,  0.246640727,    1.50140941};
     w -= 2.5;
     x = 0;
-    for (double c : kCentral) x = x * w + c;
+    for (double c : kErfinvCentral) x = x * w + c;
   } else {
-    constexpr double kTail[] = {-0.000200214257, 0.000100950558, 0.00134934322,
-                                -0.00367342844,  0.00573950773,  -0.0076224613,
-                                0.00943887047,   1.00167406,     2.83297682};
     w = std::sqrt(w) - 3;
     x = 0;
-    for (double c : kTail) x = x * w + c;
+    for (double c : kErfinvTail) x = x * w + c;
   }
   const double size = std::abs(y), rest = 1 - size;
   x *= size;
