@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/convert.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "aten/backend/cpu/convert_vectors.h"
@@ -54,6 +55,10 @@ void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_st
       if (n >= kShortestRun) i = convert_vectors().half_to_float(src, dst, n);
     } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>) {
       if (n >= kShortestRun) i = convert_vectors().float_to_half(src, dst, n);
+    } else if constexpr (std::is_same_v<From, BFloat16> && std::is_same_v<To, float>) {
+      if (n >= kShortestRun) i = convert_vectors().bfloat16_to_float(src, dst, n);
+    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, BFloat16>) {
+      if (n >= kShortestRun) i = convert_vectors().float_to_bfloat16(src, dst, n);
     } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double>) {
       if (n >= kShortestRun) i = convert_vectors().float_to_double(src, dst, n);
     }
@@ -63,6 +68,10 @@ void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_st
     for (; i < n; ++i) d[i] = convert_element<To>(element_value(s[i]));
   } else if (src_stride == 0) {
     const To value = convert_element<To>(element_at<From>(src));
+    if (dst_stride == kTo) {
+      std::fill_n(reinterpret_cast<To*>(dst), n, value);
+      return;
+    }
 #pragma GCC unroll 4
     for (int64_t i = 0; i < n; ++i, dst += dst_stride) *reinterpret_cast<To*>(dst) = value;
   } else if constexpr (std::is_same_v<From, To>) {

@@ -54,6 +54,38 @@ struct ConvertLoops {
     }
     return i;
   }
+  static int64_t bfloat16_to_float(const char* src, char* dst, int64_t n) {
+    const hn::ScalableTag<uint32_t> d;
+    const hn::Rebind<uint16_t, hn::ScalableTag<uint32_t>> narrow;
+    constexpr int64_t kStep = HWY_LANES(uint32_t);
+    const auto* const from = reinterpret_cast<const uint16_t*>(src);
+    auto* const to = reinterpret_cast<uint32_t*>(dst);
+    int64_t i = 0;
+    for (; i + kStep <= n; i += kStep)
+      hn::StoreU(hn::ShiftLeft<16>(hn::PromoteTo(d, hn::LoadU(narrow, from + i))), d, to + i);
+    return i;
+  }
+  static int64_t float_to_bfloat16(const char* src, char* dst, int64_t n) {
+    const hn::ScalableTag<float> d;
+    const hn::RebindToUnsigned<hn::ScalableTag<float>> bits;
+    const hn::Rebind<uint16_t, hn::ScalableTag<float>> narrow;
+    constexpr int64_t kStep = HWY_LANES(float);
+    const auto* const from = reinterpret_cast<const float*>(src);
+    auto* const to = reinterpret_cast<uint16_t*>(dst);
+    int64_t i = 0;
+    for (; i + kStep <= n; i += kStep) {
+      const auto value = hn::LoadU(d, from + i);
+      const auto u = hn::BitCast(bits, value), high = hn::ShiftRight<16>(u);
+      // To the nearest, of two the even one; a NaN stays one.
+      const auto odd = hn::And(high, hn::Set(bits, 1));
+      const auto nearest = hn::ShiftRight<16>(hn::Add(u, hn::Add(odd, hn::Set(bits, 0x7fff))));
+      const auto is_nan = hn::RebindMask(bits, hn::IsNaN(value));
+      const auto y = hn::IfThenElse(is_nan, hn::Or(high, hn::Set(bits, 0x40)), nearest);
+      hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(hn::RebindToSigned<decltype(bits)>(), y)), narrow,
+                 to + i);
+    }
+    return i;
+  }
   static int64_t float_to_double([[maybe_unused]] const char* src, [[maybe_unused]] char* dst,
                                  [[maybe_unused]] int64_t n) {
     int64_t i = 0;
@@ -106,8 +138,9 @@ struct ConvertLoops {
     return i;
   }
 
-  static constexpr ConvertVectors kLoops = {&half_to_float, &float_to_half, &float_to_double,
-                                            &from_every_second, &to_every_second};
+  static constexpr ConvertVectors kLoops = {
+      &half_to_float,   &float_to_half,     &bfloat16_to_float, &float_to_bfloat16,
+      &float_to_double, &from_every_second, &to_every_second};
 };
 
 const ConvertVectors& convert_loops() { return ConvertLoops::kLoops; }

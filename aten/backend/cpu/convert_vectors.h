@@ -16,7 +16,7 @@ struct ConvertVectors {
   using Run = int64_t (*)(const char* src, char* dst, int64_t n);
 
   // Consecutive elements.
-  Run half_to_float, float_to_half, float_to_double;
+  Run half_to_float, float_to_half, bfloat16_to_float, float_to_bfloat16, float_to_double;
   // Elements of four bytes from every second position, and to every second position.
   Run from_every_second, to_every_second;
 };

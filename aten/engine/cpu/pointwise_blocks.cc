@@ -75,11 +75,13 @@ class StridedRun {
     for (int k = 0; k < call_.inputs; ++k) buffered |= !in_[k].unit_rows;
     const void* in[kMaxPointwiseInputs];
     for (int64_t at = begin; at < end;) {
-      int64_t n = std::min(end - at, row_ - index[call_.dims - 1]);
-      if (buffered) n = std::min(n, kBlock);
+      const int64_t rest = std::min(end - at, row_ - index[call_.dims - 1]);
+      const int64_t n = buffered ? std::min(rest, kBlock) : rest;
       for (int k = 0; k < call_.inputs; ++k) {
         in[k] = buffers[k];
         if (in_[k].constant) continue;
+        // One element for the whole row, which the buffer has from the row's first piece on.
+        if (in_[k].inner == 0 && at != begin && index[call_.dims - 1] != 0) continue;
         char* const source =
             call_.in[k].data + offset_of(IntList(call_.in[k].strides, dims()), index);
         if (in_[k].unit_rows)

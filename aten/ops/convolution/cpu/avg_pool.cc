@@ -62,6 +62,20 @@ void avg_pool(const Tensor& self, const PoolPlanes& p, const PoolAxes& axes, con
   using C = compute_type<T>;
   const Tensor input = aten::contiguous(self);
   const int64_t width = p.in[2];
+  if (p.out_size() == 1 && axes[0].count(0) * axes[1].count(0) * axes[2].count(0) == p.in_size()) {
+    // The mean of a whole plane, whose elements are consecutive.
+    p.for_each([&](int64_t begin, int64_t end) {
+      const T* plane = input.data_as<T>() + begin * p.in_size();
+      T* to = out.data_as<T>() + begin;
+      for (; begin < end; ++begin, ++to, plane += p.in_size()) {
+        const auto sum =
+            long_sum<C>(p.in_size(), [&](int64_t i) { return static_cast<C>(plane[i]); });
+        const auto count = static_cast<wide_type<C>>(divisor.at(axes, 0, 0, 0));
+        *to = static_cast<T>(static_cast<C>(sum / count));
+      }
+    });
+    return;
+  }
   bool narrow = true;
   for (int64_t x = 0; x < p.out[2]; ++x) narrow = narrow && axes[2].count(x) <= kSumRun;
   const auto few_columns = [](const auto* columns, int64_t count) {

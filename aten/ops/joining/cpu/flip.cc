@@ -2,6 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/flip.h"
+
+#include <algorithm>
+
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/backend/cpu/element_bits.h"
 #include "aten/ops/indexing/cpu/indexed_rows.h"
@@ -20,7 +23,13 @@ void copy_strided(const Element* from, const DimVector& sizes, const DimVector& 
     for (int64_t row = begin; row < end; ++row, walk.next()) {
       const Element* source = from + walk.offset();
       Element* target = to + row * width;
-      for (int64_t k = 0; k < width; ++k) target[k] = source[k * step];
+      if (step == 1) {
+        std::copy(source, source + width, target);
+      } else if (step == -1) {
+        std::reverse_copy(source - width + 1, source + 1, target);
+      } else {
+        for (int64_t k = 0; k < width; ++k) target[k] = source[k * step];
+      }
     }
   });
 }
