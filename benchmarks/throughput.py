@@ -1,23 +1,39 @@
-"""Speed on much data, float32, as ratios against NumPy in one run (and PyTorch where it is
-installed).
+"""Speed on much data, as ratios of times in one run: below 1, Treadle is faster.
 
-Pointwise operators on 10M elements are also given as a share of the machine's copy bandwidth: the
-bytes that must be read and written, per second, over those of a plain copy. Medians of interleaved
-repetitions, at one and at two threads.
+    ./dev bench throughput                                 # both sections, 15 minutes
+    ./dev bench throughput --section operators --worst 40  # the 40 rows with the worst ratios
+    ./dev bench throughput --only cum                      # what begins so
+    ./dev bench throughput --section operators --only sum --samples 4 --threads 2
 
-    ./dev bench throughput
+The section "cases" compares cases of this file with NumPy, and with PyTorch where it is installed:
+float32, at one and at two threads. Pointwise operators on 10M elements are also given as a share of
+the machine's copy bandwidth: the bytes that must be read and written, per second, over those of a
+plain copy. Medians of interleaved repetitions.
+
+The section "operators" compares every operator that has a kernel of its own on the CPU with
+PyTorch's function of the same name, the worst ratio first. The operators are those of the model,
+their arguments the samples of the tests, made larger to about 1e3, 1e5 and 1e6 elements; the column
+"larger in" says how (WAYS in _samples.py): along every side, in rows, ... A call that takes half a
+second is not made larger yet. An operator is measured in float32 where it has that. A kernel that
+no sample calls directly is measured through an operator that reaches it, or through that operator
+with its gradients. Operators that PyTorch lacks, or that one of the two refuses to call, are listed
+without a ratio; operators whose samples cannot be made larger, and kernels that no sample reaches,
+are named. Each library has a process of its own, and they take turns; seconds are the processor's
+at one thread, the clock's at more, and the table has the medians of the rounds.
 """
 
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Sequence
 
+import _operators
 import numpy as np
 
 import treadle
@@ -30,6 +46,7 @@ except ImportError:
 N, ROWS, COLUMNS = 10_000_000, 4096, 1024
 SIZES = {"1k": 1000, "100k": 100_000}
 REPEATS, LEAST_SECONDS = 9, 0.02
+SECTIONS = ("cases", "operators")
 Run = Callable[[], object]
 
 
@@ -361,8 +378,10 @@ def medians(candidates: dict[str, Run]) -> dict[str, float]:
     return {name: statistics.median(t) for name, t in times.items()}
 
 
-def main() -> None:
-    chosen = sys.argv[1] if len(sys.argv) > 1 else ""
+def hand_written(only: str, threads_of: Sequence[int]) -> None:
+    """The cases of this file, as far as the names begin so."""
+    if not any(case.name.startswith(only) for case in cases()):
+        return
     data = arrays()
     libraries: dict[str, Any] = {"treadle": treadle}
     if torch:
@@ -370,13 +389,13 @@ def main() -> None:
     tensors = {
         name: {k: m.from_numpy(v.copy()) for k, v in data.items()} for name, m in libraries.items()
     }
-    for threads in (1, 2):
+    for threads in threads_of:
         for m in libraries.values():
             m.set_num_threads(threads)
         print(f"\nfloat32, {threads} thread{'s' if threads > 1 else ''}; NumPy has one")
         print(f"{'':28s}{'time':>10s}{'/ NumPy':>9s}{'/ PyTorch':>11s}{'of copy bandwidth':>19s}")
         for case in cases():
-            if chosen not in case.name:
+            if not case.name.startswith(only):
                 continue
             runs = {name: case.call(m, tensors[name]) for name, m in libraries.items()}
             runs["numpy"] = case.numpy(data)
@@ -393,5 +412,32 @@ def main() -> None:
             print(line, flush=True)
 
 
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="./dev bench throughput")
+    parser.add_argument("--only", default="", metavar="PREFIX", help="names that begin so")
+    parser.add_argument("--section", choices=SECTIONS, help="one of them (default: both)")
+    parser.add_argument(
+        "--threads", type=int, help="one number (default: cases 1 and 2, operators 1)"
+    )
+    group = parser.add_argument_group("operators")
+    group.add_argument("--worst", type=int, default=0, metavar="N", help="so many rows alone")
+    group.add_argument("--samples", type=int, default=1, help="of each, that differ in arguments")
+    group.add_argument("--sizes", type=int, nargs="+", default=_operators.SIZES, help="elements")
+    group.add_argument("--rounds", type=int, default=5, help="turns of each library")
+    options = parser.parse_args(arguments)
+    given = [options.threads] if options.threads else []
+    if options.section != "operators":
+        hand_written(options.only, given or (1, 2))
+    if options.section != "cases":
+        _operators.section(
+            options.only,
+            options.worst,
+            given or (1,),
+            options.samples,
+            options.sizes,
+            options.rounds,
+        )
+
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

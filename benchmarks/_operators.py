@@ -1,0 +1,230 @@
+"""Every operator with a kernel of its own on the CPU, beside PyTorch's function of the same name:
+the section of throughput.py that shows the slowest.
+
+The model has the operators and the tests have the samples (_samples.py); no list of either is kept
+here. Each library runs in a process of its own, on the same values; the two take turns.
+"""
+
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import multiprocessing
+import resource
+import statistics
+import sys
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Optional, Sequence, Union
+
+import _samples
+from _samples import Plan
+
+from treadle_testing.cases import has_samples
+from treadle_testing.catalogue import by_id, operators
+
+SIZES = (1000, 100_000, 1_000_000)
+LEAST_SECONDS, SLOW_SECONDS, WAIT_SECONDS = 0.005, 0.3, 60.0
+SPARE_BYTES = 8 << 30
+
+Answer = Union[float, str]
+
+
+def _serve(name: str, threads: int, orders: Connection) -> None:
+    """Takes a plan, or the number of calls to time, and answers with the seconds of a call; a text
+    says what went wrong."""
+    library = importlib.import_module(name)
+    library.set_num_threads(threads)
+    clock = time.process_time if threads == 1 else time.perf_counter
+    call: Any = None
+    for order in iter(orders.recv, None):
+        answer: Answer
+        try:
+            if isinstance(order, Plan):
+                call = None
+                library.manual_seed(0)
+                call = _samples.made(order, library)
+                call()
+                order = 1
+            start = clock()
+            for _ in range(order):
+                call()
+            answer = (clock() - start) / order
+        except Exception as error:  # whatever it is, the other operators are measured
+            answer = f"{type(error).__name__}: {error}".splitlines()[0]
+        orders.send(answer)
+
+
+class _Library:
+    """A process that measures with a library, begun again where it ended."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self.name, self.threads = name, threads
+        self.start()
+
+    def start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.orders, others = context.Pipe()
+        self.process = context.Process(
+            target=_serve, args=(self.name, self.threads, others), daemon=True
+        )
+        self.process.start()
+        others.close()
+
+    def ask(self, order: Union[Plan, int]) -> Answer:
+        try:
+            self.orders.send(order)
+            if self.orders.poll(WAIT_SECONDS):
+                return self.orders.recv()
+            answer = f"took longer than {WAIT_SECONDS:.0f} s"
+        except (EOFError, OSError):
+            answer = "its process ended"
+        self.process.kill()
+        self.process.join()
+        self.start()
+        return answer
+
+    def close(self) -> None:
+        self.orders.send(None)
+        self.process.join()
+
+
+@dataclass
+class Row:
+    """What was measured of a plan: seconds of a call by library, and what went wrong."""
+
+    plan: Plan
+    kernels: Sequence[str]
+    threads: int
+    seconds: list[float] = field(default_factory=list)
+    error: str = ""
+
+    @property
+    def ratio(self) -> Optional[float]:
+        return self.seconds[0] / self.seconds[1] if len(self.seconds) > 1 else None
+
+    def __str__(self) -> str:
+        times = "".join(f"{s * 1e6:12.1f}" for s in self.seconds) + " " * 12 * (
+            2 - len(self.seconds)
+        )
+        ratio = f"{self.ratio:8.2f}" if self.ratio is not None else " " * 8
+        line = f"{self.plan.name:44s}{self.plan.sample:4d}  {self.plan.way:18s}"
+        line += f"{self.plan.elements:9d}{self.threads:8d}{times}{ratio}"
+        return (line + "  " + (self.error or ", ".join(self.kernels))).rstrip()
+
+
+def _measure(libraries: list[_Library], row: Row, rounds: int) -> None:
+    counts: list[int] = []
+    for library in libraries:
+        answer = library.ask(row.plan)
+        if isinstance(answer, str):
+            row.error = f"{library.name}: {answer}"
+            break
+        counts.append(max(1, int(LEAST_SECONDS / max(answer, 1e-9))))
+        rounds = min(rounds, 2) if answer > SLOW_SECONDS else rounds
+    # Where PyTorch refuses the call, Treadle's time is still told.
+    able = libraries[: len(counts)]
+    times: list[list[float]] = [[] for _ in able]
+    for _ in range(rounds):
+        for library, count, own in zip(able, counts, times):
+            answer = library.ask(count)
+            if isinstance(answer, str):
+                row.error = f"{library.name}: {answer}"
+                return
+            own.append(answer)
+    row.seconds = [statistics.median(own) for own in times]
+
+
+def _limit_memory() -> None:
+    """A sample that grew too large is refused, rather than taking the machine's memory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + SPARE_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+@dataclass
+class _Calls:
+    """What is measured: plans with the kernels that each stands for; and what is not."""
+
+    plans: list[tuple[Plan, Sequence[str]]] = field(default_factory=list)
+    unscaled: list[str] = field(default_factory=list)
+    unreached: list[str] = field(default_factory=list)
+
+
+def _calls(only: str, sizes: Sequence[int], samples: int) -> _Calls:
+    """Those whose names begin with `only`."""
+    own = [op for op in operators() if _samples.own_kernel(op)]
+    direct = [op for op in own if has_samples(op) and not op.internal]
+    wanted = {op.name for op in own} - {op.name for op in direct}
+    calls = _Calls()
+    for op in direct:
+        if op.id.startswith(only):
+            plans = _samples.plans(op, sizes, samples)
+            calls.plans += [(plan, ()) for plan in plans]
+            if not plans:
+                wanted.add(op.name)
+    for front in _samples.fronts(wanted):
+        if not any(name.startswith(only) for name in (front.operator, *front.kernels)):
+            continue
+        wanted -= set(front.kernels)
+        plans = _samples.plans(by_id()[front.operator], sizes, samples, front.gradient)
+        calls.plans += [(plan, front.kernels) for plan in plans]
+        if not plans:
+            calls.unscaled += front.kernels
+    calls.unreached = sorted(name for name in wanted if name.startswith(only))
+    return calls
+
+
+def section(
+    only: str, worst: int, threads: Sequence[int], samples: int, sizes: Sequence[int], rounds: int
+) -> None:
+    """Prints the table, the worst ratio first, and below it what has none."""
+    compared = importlib.util.find_spec("torch") is not None
+    if compared:
+        importlib.import_module("torch")  # before the limit: its libraries reserve much
+    _limit_memory()
+    _say("choosing the calls")
+    calls = _calls(only, sizes, samples)
+    rows = []
+    for number in threads:
+        names = ["treadle", *(["torch"] if compared else [])]
+        libraries = [_Library(name, number) for name in names]
+        for i, (plan, kernels) in enumerate(calls.plans):
+            if i % 20 == 0:
+                _say(f"{i}/{len(calls.plans)} {plan.name}, threads: {number}")
+            row = Row(plan, kernels, number)
+            known = _samples.counterpart(by_id()[plan.operator]) is not None
+            _measure(libraries if known else libraries[:1], row, rounds)
+            rows.append(row)
+        for library in libraries:
+            library.close()
+
+    with_ratio = [row for row in rows if row.ratio is not None]
+    with_ratio.sort(key=lambda row: -(row.ratio or 0.0))
+    print("\nevery operator with a kernel, microseconds of a call; the worst ratio first")
+    title = f"{'operator':44s}{'no.':>4s}  {'larger in':18s}{'elements':>9s}{'threads':>8s}"
+    print(title + f"{'Treadle':>12s}{'PyTorch':>12s}{'ratio':>8s}  kernels that it stands for")
+    for row in with_ratio[: worst or None]:
+        print(row)
+    if worst and len(with_ratio) > worst:
+        print(f"... and {len(with_ratio) - worst} rows with a lower ratio")
+    without = [row for row in rows if row.ratio is None]
+    if without:
+        print("\nwithout a ratio: PyTorch has no function of the name, or one of the two refuses")
+        for row in without[: worst or None]:
+            print(row)
+        if worst and len(without) > worst:
+            print(f"... and {len(without) - worst} rows")
+    if calls.unscaled:
+        names = ", ".join(calls.unscaled)
+        print("\nnot measured, since no sample that reaches them can be made larger:", names)
+    if calls.unreached:
+        print("\nnot measured, since no sample reaches them:", ", ".join(calls.unreached))
