@@ -16,6 +16,7 @@ import resource
 import statistics
 import sys
 import time
+import warnings
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,11 +26,12 @@ import _samples
 from _samples import Plan
 
 from treadle_testing.cases import has_samples
-from treadle_testing.catalogue import by_id, operators
+from treadle_testing.catalogue import Operator, by_id, operators
 
 SIZES = (1000, 100_000, 1_000_000)
 LEAST_SECONDS, SLOW_SECONDS, WAIT_SECONDS = 0.005, 0.3, 60.0
 SPARE_BYTES = 8 << 30
+FRONTS = 12  # how many calls that reach a kernel are tried
 
 Answer = Union[float, str]
 
@@ -39,6 +41,7 @@ def _serve(name: str, threads: int, orders: Connection) -> None:
     says what went wrong."""
     library = importlib.import_module(name)
     library.set_num_threads(threads)
+    warnings.simplefilter("ignore")  # PyTorch's, of signatures that it deprecated
     clock = time.process_time if threads == 1 else time.perf_counter
     call: Any = None
     for order in iter(orders.recv, None):
@@ -160,27 +163,34 @@ class _Calls:
 
 
 def _calls(only: str, sizes: Sequence[int], samples: int) -> _Calls:
-    """Those whose names begin with `only`."""
+    """Those whose names begin with `only`. Which call a kernel is measured through does not depend
+    on that."""
     own = [op for op in operators() if _samples.own_kernel(op)]
     direct = [op for op in own if has_samples(op) and not op.internal]
     wanted = {op.name for op in own} - {op.name for op in direct}
     calls = _Calls()
     for op in direct:
-        if op.id.startswith(only):
-            plans = _samples.plans(op, sizes, samples)
-            calls.plans += [(plan, ()) for plan in plans]
-            if not plans:
-                wanted.add(op.name)
-    for front in _samples.fronts(wanted):
-        if not any(name.startswith(only) for name in (front.operator, *front.kernels)):
-            continue
-        wanted -= set(front.kernels)
-        plans = _samples.plans(by_id()[front.operator], sizes, samples, front.gradient)
-        calls.plans += [(plan, front.kernels) for plan in plans]
-        if not plans:
-            calls.unscaled += front.kernels
-    calls.unreached = sorted(name for name in wanted if name.startswith(only))
+        plans = _samples.plans(op, sizes, samples) if op.id.startswith(only) else []
+        calls.plans += [(plan, ()) for plan in plans]
+        if op.id.startswith(only) and (not plans or not _compared(op)):
+            wanted.add(op.name)
+    chosen: dict[_samples.Front, list[str]] = {}
+    for kernel, fronts in sorted(_samples.fronts(wanted).items()):
+        able = (front for front in fronts[:FRONTS] if _samples.plans_of(front, sizes[:1]))
+        if (front := next(able, None)) is not None:
+            if kernel.startswith(only) or front.operator.startswith(only):
+                chosen.setdefault(front, []).append(kernel)
+        elif kernel.startswith(only):
+            (calls.unscaled if fronts else calls.unreached).append(kernel)
+    for front, kernels in chosen.items():
+        calls.plans += [(plan, kernels) for plan in _samples.plans_of(front, sizes)]
     return calls
+
+
+def _compared(op: Operator) -> bool:
+    """Whether PyTorch has it, as far as PyTorch is there."""
+    absent = importlib.util.find_spec("torch") is None
+    return absent or _samples.counterpart(op) is not None
 
 
 def section(

@@ -370,12 +370,31 @@ def _larger_ones(
     return found
 
 
-def plans(op: Operator, targets: Sequence[int], samples: int, gradient: bool = False) -> list[Plan]:
+class Front(NamedTuple):
+    """A call through which kernels are measured: an operator's sample of this place."""
+
+    operator: str
+    gradient: bool
+    sample: int
+
+
+def plans(op: Operator, targets: Sequence[int], samples: int) -> list[Plan]:
     """Calls of an operator with about so many elements, of at most `samples` samples that differ in
     more than their sizes; none where no way makes one larger."""
+    return _plans(op, targets, samples, False, range(TRIED))
+
+
+def plans_of(front: Front, targets: Sequence[int]) -> list[Plan]:
+    """The calls of plans() for one sample."""
+    return _plans(by_id()[front.operator], targets, 1, front.gradient, [front.sample])
+
+
+def _plans(
+    op: Operator, targets: Sequence[int], samples: int, gradient: bool, places: Sequence[int]
+) -> list[Plan]:
     found: list[Plan] = []
     kinds: set[str] = set()
-    usual = list(enumerate(drawn(op, Maker(dtype_of(op)))))
+    usual = [pair for pair in enumerate(drawn(op, Maker(dtype_of(op)))) if pair[0] in places]
     usual.sort(key=lambda pair: any(a.size == 0 for a in arrays(pair[1])))
     for way in _ways(op):
         for index, sample in usual:
@@ -396,42 +415,28 @@ def plans(op: Operator, targets: Sequence[int], samples: int, gradient: bool = F
     return found
 
 
-class Front(NamedTuple):
-    """An operator through which kernels are measured."""
-
-    operator: str
-    gradient: bool
-    kernels: tuple[str, ...]
-
-
-def _reached(op: Operator, gradient: bool) -> Iterator[set[str]]:
-    """The names of the operators that the call of each sample reaches."""
-    for sample in drawn(op, Maker(dtype_of(op))):
+def _reached(op: Operator, gradient: bool) -> Iterator[tuple[int, set[str]]]:
+    """For the place of each sample, the names of the operators that its call reaches."""
+    for index, sample in enumerate(drawn(op, Maker(dtype_of(op)))):
         try:
             call = prepared(op, sample, treadle, gradient)
             with treadle.profiler.profile() as profile:
                 call()
-        except Exception:
+        except Exception:  # not for this dtype, or without a gradient
             continue
-        yield {e.name.removeprefix("aten::") for e in profile.events()}
+        yield index, {e.name.removeprefix("aten::") for e in profile.events()}
 
 
-def fronts(wanted: set[str]) -> list[Front]:
-    """For each kernel, by name: the operator that reaches it with the fewest others; one that
-    PyTorch has comes first."""
-    best: dict[str, tuple[tuple[bool, bool, int], str]] = {}
+def fronts(wanted: set[str]) -> dict[str, list[Front]]:
+    """For each kernel, by name: the calls that reach it. Those of operators that PyTorch has come
+    first, then those without gradients, then those that reach the fewest others."""
+    ranks: dict[str, dict[Front, tuple[bool, bool, int]]] = {kernel: {} for kernel in wanted}
     for op in operators():
         if not op.public or not has_samples(op) or op.json.get("foreach_of"):
             continue
-        if own_kernel(op) and not op.differentiable:
-            continue
         for gradient in (False, True):
-            for names in _reached(op, gradient):
-                rank = (counterpart(op) is None, gradient, len(names))
-                for kernel in names & wanted:
-                    if kernel not in best or rank < best[kernel][0]:
-                        best[kernel] = (rank, op.id)
-    grouped: dict[tuple[str, bool], list[str]] = {}
-    for kernel, (rank, operator) in best.items():
-        grouped.setdefault((operator, rank[1]), []).append(kernel)
-    return [Front(*key, tuple(sorted(kernels))) for key, kernels in grouped.items()]
+            for index, names in _reached(op, gradient):
+                for kernel in (names & wanted) - {op.name}:
+                    rank = (counterpart(op) is None, gradient, len(names))
+                    ranks[kernel][Front(op.id, gradient, index)] = rank
+    return {kernel: sorted(found, key=found.__getitem__) for kernel, found in ranks.items()}
