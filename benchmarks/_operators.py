@@ -193,6 +193,18 @@ def _compared(op: Operator) -> bool:
     return absent or _samples.counterpart(op) is not None
 
 
+def _print_table(title: str, rows: list[Row], most: int) -> None:
+    if not rows:
+        return
+    print(f"\n{title}")
+    header = f"{'operator':44s}{'no.':>4s}  {'larger in':18s}{'elements':>9s}{'threads':>8s}"
+    print(header + f"{'Treadle':>12s}{'PyTorch':>12s}{'ratio':>8s}  kernels that it stands for")
+    for row in rows[: most or None]:
+        print(row)
+    if most and len(rows) > most:
+        print(f"... and {len(rows) - most} rows more")
+
+
 def section(
     only: str, worst: int, threads: Sequence[int], samples: int, sizes: Sequence[int], rounds: int
 ) -> None:
@@ -219,20 +231,11 @@ def section(
 
     with_ratio = [row for row in rows if row.ratio is not None]
     with_ratio.sort(key=lambda row: -(row.ratio or 0.0))
-    print("\nevery operator with a kernel, microseconds of a call; the worst ratio first")
-    title = f"{'operator':44s}{'no.':>4s}  {'larger in':18s}{'elements':>9s}{'threads':>8s}"
-    print(title + f"{'Treadle':>12s}{'PyTorch':>12s}{'ratio':>8s}  kernels that it stands for")
-    for row in with_ratio[: worst or None]:
-        print(row)
-    if worst and len(with_ratio) > worst:
-        print(f"... and {len(with_ratio) - worst} rows with a lower ratio")
-    without = [row for row in rows if row.ratio is None]
-    if without:
-        print("\nwithout a ratio: PyTorch has no function of the name, or one of the two refuses")
-        for row in without[: worst or None]:
-            print(row)
-        if worst and len(without) > worst:
-            print(f"... and {len(without) - worst} rows")
+    title = "every operator with a kernel, microseconds of a call; the worst ratio first"
+    _print_table(title, with_ratio, worst)
+    title = "without a ratio: PyTorch lacks the operator, or one of the two refuses the call"
+    title = title if compared else "without a ratio: PyTorch is not installed"
+    _print_table(title, [row for row in rows if row.ratio is None], worst)
     if calls.unscaled:
         names = ", ".join(calls.unscaled)
         print("\nnot measured, since no sample that reaches them can be made larger:", names)
