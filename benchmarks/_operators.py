@@ -115,7 +115,7 @@ class Row:
             2 - len(self.seconds)
         )
         ratio = f"{self.ratio:8.2f}" if self.ratio is not None else " " * 8
-        line = f"{self.plan.name:44s}{self.plan.sample:4d}  {self.plan.way:18s}"
+        line = f"{self.plan.name:50s}{self.plan.sample:4d}  {self.plan.way:18s}"
         line += f"{self.plan.elements:9d}{self.threads:8d}{times}{ratio}"
         return (line + "  " + (self.error or ", ".join(self.kernels))).rstrip()
 
@@ -197,7 +197,7 @@ def _print_table(title: str, rows: list[Row], most: int) -> None:
     if not rows:
         return
     print(f"\n{title}")
-    header = f"{'operator':44s}{'no.':>4s}  {'larger in':18s}{'elements':>9s}{'threads':>8s}"
+    header = f"{'operator':50s}{'no.':>4s}  {'larger in':18s}{'elements':>9s}{'threads':>8s}"
     print(header + f"{'Treadle':>12s}{'PyTorch':>12s}{'ratio':>8s}  kernels that it stands for")
     for row in rows[: most or None]:
         print(row)

@@ -32,6 +32,7 @@ from treadle_testing.sample import Maker, Sample, map_arrays, to_tensor
 # How many samples of an operator are tried, and how long a call may take to be made larger yet.
 TRIED, SLOW_SECONDS = 12, 0.5
 MOST_ELEMENTS = 20_000_000
+STEPS = (1000, 30_000)
 # The arguments of operators on windows, whose kernels keep their size.
 WINDOWS = {"kernel_size", "stride", "padding", "output_size"}
 
@@ -351,7 +352,9 @@ def _larger_ones(
     power = 2.0 if way == "matrices" else 1.0
     if way.startswith("sides"):
         power = max([1.0, *(float(a.ndim) for a in arrays(drawn(op, Maker(dtype_of(op)))[index]))])
-    for target in targets:
+    # In steps: how results grow is known before they could be too large for the memory.
+    steps = {n for n in STEPS if n < max(targets)}
+    for target in sorted({*steps, *targets}):
         for _ in range(5):
             wanted = max(1, round(plan.factor * (target / max(plan.elements, 1)) ** (1 / power)))
             if wanted == plan.factor:
@@ -364,7 +367,8 @@ def _larger_ones(
         # A step of the factor is coarse where there are many dimensions.
         if not target / 8 <= plan.elements <= target * 8:
             break
-        found.append(plan)
+        if target in targets:
+            found.append(plan)
         if taken > SLOW_SECONDS:
             break
     return found
