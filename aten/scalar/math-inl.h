@@ -437,10 +437,10 @@ HWY_INLINE Vec<T> atanh(Vec<T> x) {
 // ---- special functions and activations ----------------------------------------------------------
 
 // By Horner's rule, the highest power first.
-template <size_t N>
-HWY_INLINE Vec<double> polynomial(const double (&c)[N], Vec<double> x) {
-  auto sum = hn::Set(Tag<double>(), c[0]);
-  for (size_t i = 1; i < N; ++i) sum = hn::MulAdd(sum, x.raw, hn::Set(Tag<double>(), c[i]));
+template <class T, size_t N>
+HWY_INLINE Vec<T> polynomial(const T (&c)[N], Vec<T> x) {
+  auto sum = hn::Set(Tag<T>(), c[0]);
+  for (size_t i = 1; i < N; ++i) sum = hn::MulAdd(sum, x.raw, hn::Set(Tag<T>(), c[i]));
   return {sum};
 }
 // 2^t for |t| <= 200, to 2^-32 of it: the powers of t - round(t) up to the last above 2^-32.
@@ -453,19 +453,22 @@ HWY_INLINE Vec<double> exp2_of_float(Vec<double> t) {
   const auto scale = hn::ShiftLeft<52>(hn::BitCast(bits, rounded.raw));
   return polynomial(kExp2, t - n) * Vec<double>{hn::BitCast(Tag<double>(), scale)};
 }
-// The polynomial q of erfc(x) = exp(-x^2) q(t) / (1 + 2x), t = (x - 2) / (x + 2), by falling powers.
-// It was fitted on 0 <= x <= 10.2.
-inline constexpr double kErfc[] = {7.9351516940042e-05,  1.6925304757917e-04,  -4.0071873991330e-04,
-                                   -1.4206321233598e-03, 1.2527163914520e-03,  8.7090271116811e-03,
-                                   -8.0308754705396e-03, -5.4217815596076e-02, 1.6405104060988e-01,
-                                   -1.6603052242704e-01, -9.2763820663843e-02, 1.2769783826877e+00};
+// q of erfc(x) = exp(-x^2) q(t) / (1 + 2x), t = (x - 2) / (x + 2); fitted on 0 <= x <= 10.2.
+template <class T>
+HWY_INLINE Vec<T> erfc_polynomial(Vec<T> t) {
+  constexpr T kQ[] = {T(7.9351516940042e-05),  T(1.6925304757917e-04),  T(-4.0071873991330e-04),
+                      T(-1.4206321233598e-03), T(1.2527163914520e-03),  T(8.7090271116811e-03),
+                      T(-8.0308754705396e-03), T(-5.4217815596076e-02), T(1.6405104060988e-01),
+                      T(-1.6603052242704e-01), T(-9.2763820663843e-02), T(1.2769783826877e+00)};
+  return polynomial(kQ, t);
+}
 // erfc(x) for x >= 0, to 2^-29.9 of it where it is a float's.
 HWY_INLINE Vec<double> erfc_positive(Vec<double> x) {
   x = where(x > set(11.0), set(11.0), x);
   // One division: of 1 by both denominators.
   const Vec<double> far = x + set(2.0), scale = set(1.0) + x + x;
   const Vec<double> inverse = set(1.0) / (far * scale);
-  const Vec<double> q = polynomial(kErfc, (x - set(2.0)) * scale * inverse);
+  const Vec<double> q = erfc_polynomial((x - set(2.0)) * scale * inverse);
   return exp2_of_float(x * x * set(-std::numbers::log2e)) * q * far * inverse;
 }
 // erf(x) for |x| < 1/2, by the powers of x^2 up to the last above 2^-30.
@@ -508,9 +511,9 @@ HWY_INLINE Vec<T> erfinv(Vec<T> x) {
     const auto inverse = [](Vec<double> y) HWY_ATTR {
       const Vec<double> one = set(1.0), size = abs(y), rest = one - size;
       const Vec<double> w = -log(rest * (one + size));
-      const Vec<double> start =
-          where(w < set(5.0), polynomial(scalar::kErfinvCentral, w - set(2.5)),
-                polynomial(scalar::kErfinvTail, sqrt(w) - set(3.0)));
+      constexpr scalar::ErfinvStart kStart = scalar::erfinv_start();
+      const Vec<double> start = where(w < set(5.0), polynomial(kStart.central, w - set(2.5)),
+                                      polynomial(kStart.tail, sqrt(w) - set(3.0)));
       const Vec<double> z = start * size;
       // One step of Newton's method, by what is left of 1 where that has more digits.
       const Vec<double> near = size - z * polynomial(tables::kErfSmall, z * z);
@@ -560,11 +563,8 @@ HWY_INLINE Vec<float> gelu_float(Vec<float> x) {
   const Vec<float> z = size * set(std::numbers::sqrt2_v<float> / 2);
   const Vec<float> far = z + set(2.0f), scale = set(2.0f) + z * set(4.0f);
   const Vec<float> inverse = set(1.0f) / (far * scale);
-  const Vec<float> t = (z - set(2.0f)) * scale * inverse;
-  auto q = hn::Set(d, static_cast<float>(kErfc[0]));
-  for (size_t i = 1; i < std::size(kErfc); ++i)
-    q = hn::MulAdd(q, t.raw, hn::Set(d, static_cast<float>(kErfc[i])));
-  const Vec<float> factor = Vec<float>{q} * far * inverse;
+  const Vec<float> q = erfc_polynomial((z - set(2.0f)) * scale * inverse);
+  const Vec<float> factor = q * far * inverse;
   // The last product is the only one that may be denormal.
   return where(x < set(0.0f), power * (factor * x), x * (set(1.0f) - power * factor));
 }

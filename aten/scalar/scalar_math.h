@@ -79,13 +79,16 @@ constexpr R digamma(R value) {
   return static_cast<R>(result + std::log(x) - 0.5 / x - series);
 }
 
-// Where the inverse of erf starts (Giles), by falling powers.
-inline constexpr double kErfinvCentral[] = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
-                                            -4.39150654e-06, 0.00021858087,  -0.00125372503,
-                                            -0.00417768164,  0.246640727,    1.50140941};
-inline constexpr double kErfinvTail[] = {-0.000200214257, 0.000100950558, 0.00134934322,
-                                         -0.00367342844,  0.00573950773,  -0.0076224613,
-                                         0.00943887047,   1.00167406,     2.83297682};
+// Polynomials for the first approximation of the inverse of erf (Giles), highest power first.
+struct ErfinvStart {
+  double central[9], tail[9];
+};
+constexpr ErfinvStart erfinv_start() {
+  return {{2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+           -0.00125372503, -0.00417768164, 0.246640727, 1.50140941},
+          {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+           -0.0076224613, 0.00943887047, 1.00167406, 2.83297682}};
+}
 // Inverse of erf: a rational start (Giles), then Newton's method; in the tails on the logarithm of
 // erfc, which is nearly a parabola.
 template <class R>
@@ -94,15 +97,16 @@ R erfinv(R value) {
   if (!(y >= -1 && y <= 1)) return std::numeric_limits<R>::quiet_NaN();
   if (y == 1 || y == -1)
     return static_cast<R>(std::copysign(std::numeric_limits<double>::infinity(), y));
+  constexpr ErfinvStart kStart = erfinv_start();
   double w = -std::log((1 - y) * (1 + y)), x;
   if (w < 5) {
     w -= 2.5;
     x = 0;
-    for (double c : kErfinvCentral) x = x * w + c;
+    for (double c : kStart.central) x = x * w + c;
   } else {
     w = std::sqrt(w) - 3;
     x = 0;
-    for (double c : kErfinvTail) x = x * w + c;
+    for (double c : kStart.tail) x = x * w + c;
   }
   const double size = std::abs(y), rest = 1 - size;
   x *= size;
