@@ -280,11 +280,31 @@ HWY_INLINE Vec<T> log1p(Vec<T> x) {
 // float in lanes of a CPU: through double, with the same functions, is quicker than lane by lane.
 template <class T>
 inline constexpr bool kThroughDouble = std::is_same_v<T, float>&& Vec<T>::kLanes > 1;
+// By Horner's rule, the highest power first.
+template <class T, size_t N>
+HWY_INLINE Vec<T> polynomial(const T (&c)[N], Vec<T> x) {
+  auto sum = hn::Set(Tag<T>(), c[0]);
+  for (size_t i = 1; i < N; ++i) sum = hn::MulAdd(sum, x.raw, hn::Set(Tag<T>(), c[i]));
+  return {sum};
+}
+// 2^t for |t| <= 200, to 2^-32 of it: the powers of t - round(t) up to the last above 2^-32.
+HWY_INLINE Vec<double> exp2_of_float(Vec<double> t) {
+  constexpr double kExp2[] = {1.3215486790144310e-6, 1.5252733804059841e-5, 1.5403530393381608e-4,
+                              1.3333558146428443e-3, 9.6181291076284772e-3, 5.5504108664821580e-2,
+                              2.4022650695910072e-1, 6.9314718055994531e-1, 1};
+  const hn::RebindToUnsigned<Tag<double>> bits;
+  const Vec<double> round = set(0x1.8p52 + 1023), rounded = t + round, n = rounded - round;
+  const auto scale = hn::ShiftLeft<52>(hn::BitCast(bits, rounded.raw));
+  return polynomial(kExp2, t - n) * Vec<double>{hn::BitCast(Tag<double>(), scale)};
+}
 template <class T>
 HWY_INLINE Vec<T> exp2(Vec<T> x) {
   if constexpr (kThroughDouble<T>) {
-    return through_double([](Vec<double> v) HWY_ATTR { return exp(v * set(std::numbers::ln2)); },
-                          x);
+    // Infinite and zero where these are.
+    const auto power = [](Vec<double> v) HWY_ATTR {
+      return exp2_of_float({at_least(at_most(v.raw, 200.0), -200.0)});
+    };
+    return through_double(power, x);
   } else {
     return map_lanes([](T v) { return std::exp2(v); }, x);
   }
@@ -436,23 +456,6 @@ HWY_INLINE Vec<T> atanh(Vec<T> x) {
 
 // ---- special functions and activations ----------------------------------------------------------
 
-// By Horner's rule, the highest power first.
-template <class T, size_t N>
-HWY_INLINE Vec<T> polynomial(const T (&c)[N], Vec<T> x) {
-  auto sum = hn::Set(Tag<T>(), c[0]);
-  for (size_t i = 1; i < N; ++i) sum = hn::MulAdd(sum, x.raw, hn::Set(Tag<T>(), c[i]));
-  return {sum};
-}
-// 2^t for |t| <= 200, to 2^-32 of it: the powers of t - round(t) up to the last above 2^-32.
-HWY_INLINE Vec<double> exp2_of_float(Vec<double> t) {
-  constexpr double kExp2[] = {1.3215486790144310e-6, 1.5252733804059841e-5, 1.5403530393381608e-4,
-                              1.3333558146428443e-3, 9.6181291076284772e-3, 5.5504108664821580e-2,
-                              2.4022650695910072e-1, 6.9314718055994531e-1, 1};
-  const hn::RebindToUnsigned<Tag<double>> bits;
-  const Vec<double> round = set(0x1.8p52 + 1023), rounded = t + round, n = rounded - round;
-  const auto scale = hn::ShiftLeft<52>(hn::BitCast(bits, rounded.raw));
-  return polynomial(kExp2, t - n) * Vec<double>{hn::BitCast(Tag<double>(), scale)};
-}
 // q of erfc(x) = exp(-x^2) q(t) / (1 + 2x), t = (x - 2) / (x + 2); fitted on 0 <= x <= 10.2.
 template <class T>
 HWY_INLINE Vec<T> erfc_polynomial(Vec<T> t) {
@@ -659,7 +662,16 @@ HWY_INLINE Vec<T> hypot(Vec<T> a, Vec<T> b) {
 }
 template <class T>
 HWY_INLINE Vec<T> nextafter(Vec<T> a, Vec<T> b) {
-  return map_lanes([](T x, T y) { return std::nextafter(x, y); }, a, b);
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  const Tag<Bits> d;
+  const Vec<T> zero = set(T(0));
+  // Numbers of one sign are in the order of their bits.
+  const auto bits = hn::BitCast(d, a.raw), one = hn::Set(d, Bits(1));
+  const Vec<T> larger = {hn::BitCast(Tag<T>(), hn::Add(bits, one))};
+  const Vec<T> smaller = {hn::BitCast(Tag<T>(), hn::Sub(bits, one))};
+  Vec<T> y = where(logical_xor(a > zero, b > a), smaller, larger);
+  y = where(a == zero, copysign(set(std::numeric_limits<T>::denorm_min()), b), y);
+  return where(a == b, b, where(logical_or(isnan(a), isnan(b)), a + b, y));
 }
 // For floats, exactly: their product with a quotient below 2^29 fits into a double. A quotient that
 // was rounded up to an integer leaves a rest of the other sign.
