@@ -186,7 +186,7 @@ size_t reserve_doubles(const Layers& l, const Sequences& s) {
   return 1 + static_cast<size_t>(s.rows() * s.width) + elements;
 }
 void require(const double* reserve, Holds what) {
-  check<ErrorKind::Runtime>(*reserve == what, OpName("cuDNN"),
+  check<ErrorKind::Runtime>(*reserve == static_cast<double>(what), OpName("cuDNN"),
                             "expected the reserved space of the call before, got ", *reserve);
 }
 
