@@ -670,7 +670,8 @@ HWY_INLINE Vec<T> nextafter(Vec<T> a, Vec<T> b) {
   const Vec<T> larger = {hn::BitCast(Tag<T>(), hn::Add(bits, one))};
   const Vec<T> smaller = {hn::BitCast(Tag<T>(), hn::Sub(bits, one))};
   Vec<T> y = where(logical_xor(a > zero, b > a), smaller, larger);
-  y = where(a == zero, copysign(set(std::numeric_limits<T>::denorm_min()), b), y);
+  const Vec<T> smallest = {hn::BitCast(Tag<T>(), one)};
+  y = where(a == zero, copysign(smallest, b), y);
   return where(a == b, b, where(logical_or(isnan(a), isnan(b)), a + b, y));
 }
 // For floats, exactly: their product with a quotient below 2^29 fits into a double. A quotient that
