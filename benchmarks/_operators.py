@@ -98,7 +98,7 @@ class _Library:
 
 @dataclass
 class Row:
-    """What was measured of a plan: seconds of a call by library, and what went wrong."""
+    """The measurements of a plan: seconds of a call by library, or the error of one."""
 
     plan: Plan
     kernels: Sequence[str]
@@ -155,7 +155,7 @@ def _say(text: str) -> None:
 
 @dataclass
 class _Calls:
-    """What is measured: plans with the kernels that each stands for; and what is not."""
+    """Plans, each with the kernels that it stands for; and the kernels that no plan measures."""
 
     plans: list[tuple[Plan, Sequence[str]]] = field(default_factory=list)
     unscaled: list[str] = field(default_factory=list)

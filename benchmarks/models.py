@@ -67,7 +67,7 @@ USUAL = {
 
 
 class Setup(NamedTuple):
-    """What a row measures."""
+    """The network, batch, dtype, mode and number of threads of a row."""
 
     network: str
     batch: int
@@ -80,7 +80,7 @@ class Setup(NamedTuple):
         return shown + f"{self.threads:8d}"
 
 
-# What a library answers with; a text says what went wrong.
+# The answer of a library: a number, or the text of an error.
 Answer = Union[float, str]
 
 
@@ -183,7 +183,7 @@ class Process:
 
 @dataclass
 class Row:
-    """What was measured of a setup; by library, where it is a list."""
+    """The measurements of a setup; lists have one for each library."""
 
     setup: Setup
     rates: list[list[float]]  # by round

@@ -20,7 +20,7 @@ TARGET_COPTS = select({
 # undefined on purpose; in a precompiled header that is lost.
 VECTOR_COPTS = KERNEL_COPTS + TARGET_COPTS + ["-Wno-uninitialized", "-Wno-maybe-uninitialized"]
 
-# Code that runs while the library is built, or seldom. It compiles a fifth faster than with -O1.
+# Code that runs seldom, or only while the library is built. It compiles a fifth faster than with -O1.
 COLD_COPTS = select({
     "//tools/bazel:sanitizers": [],
     "//conditions:default": ["-Og"],

@@ -192,7 +192,7 @@ Tensor clamp(const Tensor& self, const std::optional<Scalar>& min,
                             "expected at least one of min and max, got None for both");
   if (!max) return aten::clamp_min(self, *min);
   if (!min) return aten::clamp_max(self, *max);
-  return aten::_clamp(self, *min, *max);
+  return renamed("clamp", "_clamp", [&] { return aten::_clamp(self, *min, *max); });
 }
 Tensor clamp_Tensor(const Tensor& self, const Tensor& min, const Tensor& max) {
   check<ErrorKind::Runtime>(min.defined() || max.defined(), OpName("clamp"),

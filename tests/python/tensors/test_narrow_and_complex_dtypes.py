@@ -49,6 +49,77 @@ def test_the_next_number_passes_the_gradient_on() -> None:
         assert b.grad is not None and b.grad.tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_next_number_has_the_bits_of_numpys(dtype: Any) -> None:
+    ends = [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, np.finfo(dtype).max, np.finfo(dtype).tiny]
+    ends += [float(np.nextafter(dtype(0), dtype(1))), 2.0, -2.0]
+    a, b = (np.ascontiguousarray(v) for v in np.meshgrid(*2 * [np.array(ends, dtype)]))
+    with np.errstate(all="ignore"):
+        wanted = np.nextafter(a, b)
+    found = treadle.nextafter(treadle.from_numpy(a), treadle.from_numpy(b)).numpy()
+    bits = f"u{a.itemsize}"
+    same = found.view(bits) == wanted.view(bits)
+    assert (same | (np.isnan(found) & np.isnan(wanted))).all()
+
+
+def test_runs_of_float32_become_the_bfloat16_that_single_numbers_become() -> None:
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2**32, 4000, dtype=np.uint32)
+    bits[:8] = [
+        0x3F808000,
+        0x3F818000,
+        0x7F7FFFFF,
+        0x7F800000,
+        0xFF800001,
+        0x7FC00000,
+        1,
+        0x80000000,
+    ]
+    values = treadle.from_numpy(bits.view(np.float32))
+    run = values.to(treadle.bfloat16)
+    single = treadle.stack([v.to(treadle.bfloat16) for v in values])
+    assert treadle.equal(run.view(treadle.int16), single.view(treadle.int16))
+    # And back.
+    wide = run.to(treadle.float32)
+    assert treadle.equal(
+        wide.view(treadle.int32), treadle.stack([v.float() for v in run]).view(treadle.int32)
+    )
+
+
+# ---- an operand broadcast along the last dimension ----------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [63, 64, 500, 512, 513, 1500])
+def test_an_element_for_a_whole_row_is_each_rows_own(columns: int) -> None:
+    rows = 150  # more than one chunk of the parallel split, which begins inside a row
+    x = treadle.arange(rows * columns, dtype=treadle.float32).reshape(rows, columns)
+    column, row = treadle.arange(rows).float()[:, None] * 7, treadle.arange(columns).float()
+    for threads in (1, 2):
+        before = treadle.get_num_threads()
+        treadle.set_num_threads(threads)
+        try:
+            for found, one, other in (
+                (x * column, x, column),
+                (column * row, column, row),
+                (column * x.t().contiguous().t(), column, x),
+                (x.int() * column, x, column),
+                (x * column.int(), x, column),
+            ):
+                wide = [t.expand(rows, columns).contiguous() for t in (one, other)]
+                assert treadle.equal(found, wide[0] * wide[1])
+        finally:
+            treadle.set_num_threads(before)
+
+
+def test_both_ends_of_clamp() -> None:
+    x = treadle.tensor([-2, 0, 5], dtype=treadle.int8)
+    assert x.clamp(-1, 3).tolist() == [-1, 0, 3]
+    assert x.clamp(3, -1).tolist() == [-1, -1, -1]
+    with pytest.raises(RuntimeError) as error:
+        x.clamp(-1000, 1000)
+    assert str(error.value) == "clamp: expected a number that fits int8, got -1000"
+
+
 # ---- complex numbers ----------------------------------------------------------------------------
 
 

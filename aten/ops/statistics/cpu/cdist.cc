@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
+#include "aten/backend/cpu/long_sums.h"
 #include "aten/ops/_cdist.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/expand.h"
@@ -11,13 +12,9 @@
 namespace treadle::cpu {
 namespace {
 
-constexpr int64_t kLanes = 8;
-
-// One norm. `term` is that of a difference's size, `join` joins terms, `finish` gives the value.
-// Terms are joined in lanes, which do not wait for each other.
-template <class T, class Term, class Join, class Finish>
-void fill_distances(const Tensor& a, const Tensor& b, T* to, int64_t pairs, Term term, Join join,
-                    Finish finish) {
+// `norm(n, size)` is the norm of n differences, of which size(k) is the absolute value of one.
+template <class T, class Norm>
+void fill_distances(const Tensor& a, const Tensor& b, T* to, int64_t pairs, Norm norm) {
   const int64_t rows = a.size(-2), columns = b.size(-2), width = a.size(-1);
   const int64_t cost = std::max<int64_t>(1, columns * std::max<int64_t>(1, width));
   const T *x = a.data_as<T>(), *y = b.data_as<T>();
@@ -26,21 +23,10 @@ void fill_distances(const Tensor& a, const Tensor& b, T* to, int64_t pairs, Term
       const T* p = x + i * width;
       const T* q = y + i / rows * columns * width;
       for (int64_t j = 0; j < columns; ++j, q += width) {
-        double lanes[kLanes] = {};
-        const auto add = [&](int64_t k, int64_t lane) {
-          const double size = std::abs(static_cast<double>(p[k]) - static_cast<double>(q[k]));
-          lanes[lane] = join(lanes[lane], term(size));
+        const auto size = [&](int64_t k) {
+          return std::abs(static_cast<double>(p[k]) - static_cast<double>(q[k]));
         };
-        int64_t k = 0;
-        for (; k + kLanes <= width; k += kLanes) {
-          for (int64_t lane = 0; lane < kLanes; ++lane) add(k + lane, lane);
-        }
-        for (int64_t lane = 0; k < width; ++k, ++lane) add(k, lane);
-        for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-          for (int64_t lane = 0; lane < half; ++lane)
-            lanes[lane] = join(lanes[lane], lanes[lane + half]);
-        }
-        to[i * columns + j] = static_cast<T>(finish(lanes[0]));
+        to[i * columns + j] = static_cast<T>(norm(width, size));
       }
     }
   });
@@ -58,24 +44,35 @@ void cdist_cpu(const Tensor& x1, const Tensor& x2, double p, const Tensor& out) 
   const Tensor a = spread(x1), b = spread(x2);
   T* const to = out.data_as<T>();
   const int64_t pairs = MatrixBatch(out).count;
-  const auto same = [](double v) { return v; };
-  const auto sum = [](double x, double y) { return x + y; };
-  const auto largest = [](double x, double y) { return y > x || y != y ? y : x; };
-  if (p == 0)
-    fill_distances(
-        a, b, to, pairs, [](double d) { return static_cast<double>(d != 0); }, sum, same);
-  else if (p == 1)
-    fill_distances(a, b, to, pairs, same, sum, same);
-  else if (p == 2)
-    fill_distances(
-        a, b, to, pairs, [](double d) { return d * d; }, sum,
-        [](double v) { return std::sqrt(v); });
-  else if (p == std::numeric_limits<double>::infinity())
-    fill_distances(a, b, to, pairs, same, largest, same);
-  else
-    fill_distances(
-        a, b, to, pairs, [p](double d) { return std::pow(d, p); }, sum,
-        [p](double v) { return std::pow(v, 1 / p); });
+  const auto fill = [&](auto norm) { fill_distances(a, b, to, pairs, norm); };
+  if (p == 0) {
+    fill([](int64_t n, auto size) {
+      return long_sum<double>(n, [&](int64_t k) { return static_cast<double>(size(k) != 0); });
+    });
+  } else if (p == 1) {
+    fill([](int64_t n, auto size) { return long_sum<double>(n, size); });
+  } else if (p == 2) {
+    fill([](int64_t n, auto size) {
+      const auto square = [&](int64_t k) {
+        const double d = size(k);
+        return d * d;
+      };
+      return std::sqrt(long_sum<double>(n, square));
+    });
+  } else if (p == std::numeric_limits<double>::infinity()) {
+    fill([](int64_t n, auto size) {
+      double largest = 0;
+      for (int64_t k = 0; k < n; ++k) {
+        const double d = size(k);
+        if (d > largest || d != d) largest = d;
+      }
+      return largest;
+    });
+  } else {
+    fill([p](int64_t n, auto size) {
+      return std::pow(long_sum<double>(n, [&](int64_t k) { return std::pow(size(k), p); }), 1 / p);
+    });
+  }
 }
 
 const auto cdist_registered = register_kernels<aten::ops::_cdist, DeviceType::CPU>(
