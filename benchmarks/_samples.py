@@ -154,8 +154,8 @@ def _tiled(dims: Callable[[int], tuple[int, ...]], alike: bool) -> Callable[...,
 
 
 def _matrices(op: Operator, dtype: str, index: int, factor: int) -> Optional[Sample]:
-    """The sides of matrices: their values repeated, a tenth different, with a large diagonal. What
-    is symmetric or positive definite stays so. Right sides and vectors grow with them."""
+    """The sides of matrices: their values repeated, a tenth different, with a large diagonal.
+    Symmetric and positive definite matrices stay so. Right sides and vectors grow with them."""
     sample = drawn(op, Maker(dtype))[index]
     first = next((a for a in arrays(sample) if a.ndim > 1), None)
     if first is None:
