@@ -19,7 +19,7 @@ def show() -> str:
         "Treadle built with:",
         f"  - Treadle {_version.__version__}, which follows PyTorch {_version.FOLLOWED}",
         f"  - Python {platform.python_version()} on {platform.machine()}",
-        "  - OpenBLAS for matrix products",
+        "  - OpenBLAS for linear algebra",
         "  - oneDNN for convolutions",
         "  - OpenMP for threads",
         f"  - Devices: cpu{'' if found is None else ', ' + found.type}",

@@ -1,4 +1,5 @@
-// Products on OpenBLAS in tiles of a fixed size, and loops for the types that OpenBLAS lacks.
+// Products: by vector code for floating point, on OpenBLAS for complex numbers, by plain loops for
+// integers.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/gemm.h"
@@ -10,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "aten/backend/cpu/gemm_loops.h"
 #include "aten/backend/cpu/long_sums.h"
 #include "core/base/parallel.h"
 
@@ -38,15 +40,14 @@ bool blas_operand(const MatrixView<T>& m, Operand& out) {
   return out.leading <= INT_MAX;
 }
 
-template <class To, class From>
-std::vector<To> packed(const MatrixView<From>& m) {
-  std::vector<To> out(static_cast<size_t>(m.rows * m.cols));
+template <class T>
+std::vector<T> packed(const MatrixView<T>& m) {
+  std::vector<T> out(static_cast<size_t>(m.rows * m.cols));
   parallel_for(m.rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, m.cols)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
                    for (int64_t j = 0; j < m.cols; ++j)
-                     out[i * m.cols + j] =
-                         static_cast<To>(m.data[i * m.row_stride + j * m.col_stride]);
+                     out[i * m.cols + j] = m.data[i * m.row_stride + j * m.col_stride];
                  }
                });
   return out;
@@ -55,11 +56,7 @@ std::vector<To> packed(const MatrixView<From>& m) {
 template <class T>
 void blas_call(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, T alpha, const T* a,
                int lda, const T* b, int ldb, T beta, T* c, int ldc) {
-  if constexpr (std::is_same_v<T, float>) {
-    cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-  } else if constexpr (std::is_same_v<T, double>) {
-    cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+  if constexpr (std::is_same_v<T, std::complex<float>>) {
     cblas_cgemm(CblasRowMajor, ta, tb, m, n, k, &alpha, a, lda, b, ldb, &beta, c, ldc);
   } else {
     cblas_zgemm(CblasRowMajor, ta, tb, m, n, k, &alpha, a, lda, b, ldb, &beta, c, ldc);
@@ -72,12 +69,11 @@ void blas_call(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, T al
 constexpr int64_t kTileWork = int64_t{1} << 22;  // multiplications in a tile, at least
 constexpr int64_t kMinTileRows = 128, kMaxTileRows = 512, kTiles = 16;
 
-// Longer sums of products are cut into pieces, which are added up in double: BLAS adds up all of
-// them in the type of the elements.
+// Longer sums of products are cut into pieces, which are added up in a wider type.
 constexpr int64_t kLongProduct = 16384, kProductPiece = 4096;
 
-// alpha A B + beta C, as one tile. `a` and `b` give the operands for a piece of the sum, from `at`
-// on.
+// alpha A B + beta C, as one tile. `product(at, length, to)` writes the product of a piece of the
+// sum, from `at` on.
 template <class T, class Call>
 void sum_pieces(int64_t rows, int64_t columns, int64_t length, T alpha, T beta, T* c, int64_t ldc,
                 Call product) {
@@ -105,11 +101,11 @@ void blas_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
       OpName("matmul"), "expected every dimension of a matrix below 2^31, got ", a.rows, " x ",
       a.cols, " by ", b.rows, " x ", b.cols);
   if (!blas_operand(a, oa)) {
-    const std::vector<T> copy = packed<T>(a);
+    const std::vector<T> copy = packed(a);
     return blas_gemm(MatrixView<T>{copy.data(), a.rows, a.cols, a.cols, 1}, b, c, ldc, alpha, beta);
   }
   if (!blas_operand(b, ob)) {
-    const std::vector<T> copy = packed<T>(b);
+    const std::vector<T> copy = packed(b);
     return blas_gemm(a, MatrixView<T>{copy.data(), b.rows, b.cols, b.cols, 1}, c, ldc, alpha, beta);
   }
   const int64_t row_work = std::max<int64_t>(1, b.cols * a.cols);
@@ -142,6 +138,71 @@ void blas_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
     });
   };
   parallel_chunks(std::max(row_tiles, column_tiles), tile);
+}
+
+// A part of C. Threads may compute any parts, since the bits of an element do not depend on them.
+struct Part {
+  int64_t row, rows, column, columns;
+};
+
+// As many parts as are worth a thread of their own, along the longer side of C.
+template <class F>
+void for_parts(int64_t rows, int64_t columns, int64_t depth, F f) {
+  constexpr double kWork = 1 << 19;  // multiplications that take longer than starting a thread
+  constexpr int64_t kRowStep = 12, kColumnStep = 64;  // whole tiles of the vector code
+  const double work = static_cast<double>(rows) * static_cast<double>(columns) *
+                      static_cast<double>(depth);
+  const int64_t threads = in_parallel_region() ? 1 : num_threads();
+  const bool by_rows = rows >= columns;
+  const int64_t side = by_rows ? rows : columns, step = by_rows ? kRowStep : kColumnStep;
+  const int64_t steps = (side + step - 1) / step;
+  const int64_t parts = std::min({threads, steps, static_cast<int64_t>(1 + work / kWork)});
+  parallel_chunks(parts, [&](int64_t part) {
+    const int64_t begin = steps * part / parts * step;
+    const int64_t end = std::min(side, steps * (part + 1) / parts * step);
+    f(by_rows ? Part{begin, end - begin, 0, columns} : Part{0, rows, begin, end - begin});
+  });
+}
+
+template <class T>
+void vector_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc, Factor<T> alpha,
+                 Factor<T> beta) {
+  using C = Factor<T>;
+  const auto multiply = simd::multiply_loop<T>();
+  for_parts(a.rows, b.cols, a.cols, [&](const Part& part) {
+    const MatrixView<T> left{a.data + part.row * a.row_stride, part.rows, a.cols, a.row_stride,
+                             a.col_stride};
+    const MatrixView<T> right{b.data + part.column * b.col_stride, b.rows, part.columns,
+                              b.row_stride, b.col_stride};
+    T* const to = c + part.row * ldc + part.column;
+    const bool in_lanes = b.cols == 1 && a.col_stride == 1;  // which adds up in wide_type itself
+    const bool is_long =
+        a.cols > kLongProduct && !in_lanes && !std::is_same_v<C, wide_type<C>>;
+    const auto in_type = [&](C* sums, int64_t pitch, C old) {
+      if (!is_long) return multiply(left, right, sums, pitch, 1, alpha, old);
+      sum_pieces<C>(part.rows, part.columns, a.cols, alpha, old, sums, pitch,
+                    [&](int64_t at, int64_t length, C* piece) {
+                      MatrixView<T> some_left = left, some_right = right;
+                      some_left.data += at * a.col_stride;
+                      some_right.data += at * b.row_stride;
+                      some_left.cols = some_right.rows = length;
+                      multiply(some_left, some_right, piece, part.columns, 1, C(1), C(0));
+                    });
+    };
+    if constexpr (std::is_same_v<T, C>) {
+      in_type(to, ldc, beta);
+    } else {
+      std::vector<C> sums(static_cast<size_t>(part.rows * part.columns));
+      in_type(sums.data(), part.columns, C(0));
+      for (int64_t i = 0; i < part.rows; ++i) {
+        for (int64_t j = 0; j < part.columns; ++j) {
+          const C sum = sums[i * part.columns + j];
+          T& old = to[i * ldc + j];
+          old = static_cast<T>(beta == C(0) ? sum : sum + beta * static_cast<C>(old));
+        }
+      }
+    }
+  });
 }
 
 // Integers: products and sums wrap, as unsigned arithmetic does.
@@ -194,21 +255,12 @@ void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, Factor<T> alpha, 
                              : static_cast<T>(beta * static_cast<Factor<T>>(c[i * ldc + j]));
     return;
   }
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-    const std::vector<float> fa = packed<float>(a), fb = packed<float>(b);
-    std::vector<float> fc(static_cast<size_t>(a.rows * b.cols));
-    blas_gemm<float>({fa.data(), a.rows, a.cols, a.cols, 1}, {fb.data(), b.rows, b.cols, b.cols, 1},
-                     fc.data(), b.cols, alpha, 0.0f);
-    for (int64_t i = 0; i < a.rows; ++i) {
-      for (int64_t j = 0; j < b.cols; ++j) {
-        const float old = beta == 0 ? 0.0f : beta * static_cast<float>(c[i * ldc + j]);
-        c[i * ldc + j] = static_cast<T>(fc[i * b.cols + j] + old);
-      }
-    }
-  } else if constexpr (std::is_integral_v<T>) {
+  if constexpr (std::is_integral_v<T>) {
     loop_gemm(a, b, c, ldc, alpha, beta);
-  } else {
+  } else if constexpr (std::is_same_v<T, compute_type<T>> && !std::is_floating_point_v<T>) {
     blas_gemm(a, b, c, ldc, alpha, beta);
+  } else {
+    vector_gemm(a, b, c, ldc, alpha, beta);
   }
 }
 

@@ -1,9 +1,11 @@
 // gemm: C = alpha * A @ B + beta * C for one or many matrices, with the same bits at any thread
 // count.
 //
-// float, double and their complex types run on OpenBLAS, with one thread for each fixed tile of C.
-// Integers run on a plain loop. The 16-bit floats are widened to float. Any strides are accepted: a
-// matrix that BLAS cannot read is copied first.
+// Floating point runs on vector code (gemm_loops.h); the 16-bit floats are widened to float. Complex
+// numbers run on OpenBLAS, with one thread for each fixed tile of C. Integers run on a plain loop.
+// Any strides are accepted.
+//
+// A row of C has the same bits whatever other rows A has, unless the numbers are complex.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

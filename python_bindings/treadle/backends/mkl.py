@@ -1,4 +1,4 @@
-"""Intel's Math Kernel Library: matrix products run on OpenBLAS instead."""
+"""Intel's Math Kernel Library: Treadle has its own matrix products, and OpenBLAS."""
 
 # SPDX-License-Identifier: Apache-2.0
 

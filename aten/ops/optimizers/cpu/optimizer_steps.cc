@@ -15,6 +15,7 @@
 
 #include <algorithm>
 
+#include "aten/backend/cpu/interleaved_pages.h"
 #include "aten/scalar/math-inl.h"
 
 #ifndef TREADLE_ATEN_CPU_OPTIMIZER_STEPS_TABLE
@@ -73,7 +74,13 @@ struct StepTarget {
   };
   template <class F>
   static HWY_INLINE void for_places(T* const* p, int64_t n, F f) {
-    for (int64_t i = 0; i < n; i += V::kLanes) f(Place{p, i, std::min<int64_t>(V::kLanes, n - i)});
+    constexpr int64_t kPiece = cpu::InterleavedPages::kPieceBytes / int64_t{sizeof(T)};
+    const int64_t whole = n / V::kLanes * V::kLanes;
+    cpu::InterleavedPages turns(whole, kPiece);
+    do {
+      for (int64_t i = turns.first; i < turns.end; i += V::kLanes) f(Place{p, i, V::kLanes});
+    } while (turns.next());
+    if (whole < n) f(Place{p, whole, n - whole});
   }
 
   static HWY_INLINE V number(double value) { return constant<V>(value); }

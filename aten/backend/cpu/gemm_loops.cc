@@ -1,0 +1,618 @@
+// Products of matrices: a tile of C stays in registers while the terms of its sums are added, one
+// after the other (Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", 2008).
+//
+// The order of additions in an element of C depends on the length of the sum alone: on no other
+// size, nor on the tile. So a row of a product has the same bits in a batch of any size, and C may
+// be cut for threads in any way. Products with a vector (one column) have another order: their sums
+// are added in lanes.
+//
+// SPDX-License-Identifier: Apache-2.0
+#define TREADLE_TARGET_INCLUDE "aten/backend/cpu/gemm_loops.cc"
+#include "aten/backend/cpu/foreach_target.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "aten/backend/cpu/gemm_loops.h"
+#include "aten/backend/cpu/long_sums.h"
+
+#ifndef TREADLE_ATEN_CPU_GEMM_LOOPS_SCRATCH
+#define TREADLE_ATEN_CPU_GEMM_LOOPS_SCRATCH
+namespace treadle::simd {
+
+// Memory for packed operands. Each thread keeps its own, since fresh pages would take longer than
+// most products.
+class PackedMemory {
+ public:
+  ~PackedMemory() { release(); }
+  template <class C>
+  C* at_least(int64_t elements) {
+    const size_t bytes = static_cast<size_t>(elements) * sizeof(C);
+    if (bytes > bytes_) {
+      release();
+      memory_ = ::operator new(bytes, kAlignment);
+      bytes_ = bytes;
+    }
+    return static_cast<C*>(memory_);
+  }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  void release() {
+    ::operator delete(memory_, kAlignment);
+    memory_ = nullptr;
+    bytes_ = 0;
+  }
+  void* memory_ = nullptr;
+  size_t bytes_ = 0;
+};
+inline thread_local PackedMemory packed_left, packed_right;
+
+}  // namespace treadle::simd
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace treadle::simd::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A tile of C: 6 x 2 vectors where there are 16 registers, 12 x 2 of 32.
+template <class C>
+struct Tile {
+  using D = hn::ScalableTag<C>;
+  using V = hn::Vec<D>;
+  static constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+  static constexpr int kRows = 12;
+#else
+  static constexpr int kRows = 6;
+#endif
+  static constexpr int kColumns = 2 * kLanes;
+
+  // Where it goes: strides in elements.
+  struct Target {
+    C* data;
+    int64_t row, column;
+    C alpha, beta;
+    Target at(int64_t i, int64_t j) const {
+      return {data + i * row + j * column, row, column, alpha, beta};
+    }
+  };
+
+  // The operands of a tile: elements of A for row r and term k at a[r * a_row + k * a_step], rows
+  // of B at b + k * b_step.
+  struct Operands {
+    const C* a;
+    int64_t a_row, a_step;
+    const C* b;
+    int64_t b_step, depth;
+  };
+  static HWY_INLINE void put(V sum, V alpha, V beta, bool keeps, C* to) {
+    const D d;
+    V y = hn::Mul(alpha, sum);
+    if (keeps) y = hn::Add(y, hn::Mul(beta, hn::LoadU(d, to)));
+    hn::StoreU(y, d, to);
+  }
+  template <int rows>
+  static HWY_INLINE void put_rows(const V (&sums)[rows][2], const Target& c) {
+    const V alpha = hn::Set(D(), c.alpha), beta = hn::Set(D(), c.beta);
+    const bool keeps = c.beta != C(0);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      put(sums[r][0], alpha, beta, keeps, c.data + r * c.row);
+      put(sums[r][1], alpha, beta, keeps, c.data + r * c.row + kLanes);
+    }
+  }
+  // f(target), whose rows are contiguous and have kColumns elements: `c`, or memory that is copied.
+  template <class F>
+  static HWY_INLINE void with_whole_rows(const Target& c, int64_t rows, int64_t columns, F&& f) {
+    if (columns == kColumns && c.column == 1) return f(c);
+    HWY_ALIGN C some[kRows * kColumns] = {};
+    const auto each = [&](auto put_one) {
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < columns; ++j)
+          put_one(some[i * kColumns + j], c.data[i * c.row + j * c.column]);
+      }
+    };
+    if (c.beta != C(0)) each([](C& mine, const C& theirs) { mine = theirs; });
+    f(Target{some, kColumns, 1, c.alpha, c.beta});
+    each([](const C& mine, C& theirs) { theirs = mine; });
+  }
+  template <int rows>
+  static HWY_INLINE void add_term(const C* a, int64_t a_row, const C* b, V (&sums)[rows][2]) {
+    const D d;
+    const V b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      const V x = hn::Set(d, a[r * a_row]);
+      sums[r][0] = hn::MulAdd(x, b0, sums[r][0]);
+      sums[r][1] = hn::MulAdd(x, b1, sums[r][1]);
+    }
+  }
+  template <int rows, bool kPacked>
+  static HWY_NOINLINE void compute(const Operands& o, const Target& c) {
+    const D d;
+    V sums[rows][2];
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) sums[r][0] = sums[r][1] = hn::Zero(d);
+    const C *a = o.a, *b = o.b;
+    if constexpr (kPacked) {
+#pragma GCC unroll 4
+      for (int64_t k = 0; k < o.depth; ++k) add_term<rows>(a + k * kRows, 1, b + k * kColumns, sums);
+    } else {
+      const int64_t a_row = o.a_row, a_step = o.a_step, b_step = o.b_step;
+      for (int64_t k = 0; k < o.depth; ++k) add_term<rows>(a + k * a_step, a_row, b + k * b_step, sums);
+    }
+    put_rows(sums, c);
+  }
+  using Loop = void (*)(const Operands&, const Target&);
+  template <bool kPacked, size_t... r>
+  static constexpr std::array<Loop, kRows> loops(std::index_sequence<r...>) {
+    return {&compute<static_cast<int>(r) + 1, kPacked>...};
+  }
+  static constexpr std::array<Loop, kRows> kPackedLoops =
+      loops<true>(std::make_index_sequence<kRows>());
+  static constexpr std::array<Loop, kRows> kLoops =
+      loops<false>(std::make_index_sequence<kRows>());
+
+  static void compute_any(const Operands& o, const Target& c, int64_t rows, int64_t columns) {
+    const bool packed = o.a_row == 1 && o.a_step == kRows && o.b_step == kColumns;
+    const Loop loop = (packed ? kPackedLoops : kLoops)[static_cast<size_t>(rows - 1)];
+    with_whole_rows(c, rows, columns, [&](const Target& to) { loop(o, to); });
+  }
+};
+
+template <class T>
+struct Gemm {
+  using C = cpu::Factor<T>;
+  using D = hn::ScalableTag<C>;
+  using V = hn::Vec<D>;
+  using View = cpu::MatrixView<T>;
+  using Target = typename Tile<C>::Target;
+  static constexpr int kLanes = Tile<C>::kLanes, kRows = Tile<C>::kRows;
+  static constexpr int kColumns = Tile<C>::kColumns;
+  static constexpr bool kIsNarrow = !std::is_same_v<T, C>;
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+  static constexpr bool kHasHalf = true;
+#else
+  static constexpr bool kHasHalf = false;
+#endif
+
+  // A panel of B (kDepth x kColumns) fits in the first cache, a block of A (kBlockRows x kDepth) in
+  // the second.
+  static constexpr int64_t kDepth = 1024 / sizeof(C);
+  static constexpr int64_t kBlockRows = 120, kBlockColumns = 1024;
+  static constexpr int64_t kFits = 131072 / sizeof(C);  // elements, in the second cache
+
+  // A vector of elements as C.
+  template <class Some>
+  static HWY_INLINE hn::Vec<Some> load(Some d, const T* from) {
+    if constexpr (!kIsNarrow) {
+      return hn::LoadU(d, from);
+    } else if constexpr (std::is_same_v<T, BFloat16>) {
+      const hn::Repartition<uint32_t, Some> bits;
+      const hn::Rebind<uint16_t, decltype(bits)> narrow;
+      const auto x = hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from));
+      return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, x)));
+    } else if constexpr (kHasHalf) {
+      const hn::Rebind<hwy::float16_t, Some> narrow;
+      return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(from)));
+    } else {
+      return load_first(d, from, static_cast<int64_t>(hn::MaxLanes(Some())));
+    }
+  }
+  // The first `count` elements, then zeros.
+  template <class Some>
+  static HWY_INLINE hn::Vec<Some> load_first(Some d, const T* from, int64_t count) {
+    HWY_ALIGN C wide[kLanes] = {};
+    for (int64_t i = 0; i < count; ++i) wide[i] = static_cast<C>(from[i]);
+    return hn::LoadU(d, wide);
+  }
+
+  // to[k * kWidth + l] = from[l * lane + k * step] for l < lanes and k < depth. What it writes to
+  // other lanes means nothing. `to` has room for another vector.
+  template <int kWidth>
+  static void pack(const T* from, int64_t lanes, int64_t lane, int64_t depth, int64_t step, C* to) {
+    int64_t k = 0;
+    if (step == 1 && lanes > 1) {
+      k = pack_transposed<kWidth>(from, lanes, lane, depth, to);
+    } else if (lane == 1 && lanes == kWidth && step >= kWidth) {
+      // The last vector of a row reads from the next one, too.
+      constexpr int kVectors = (kWidth + kLanes - 1) / kLanes;
+      for (; k < depth - (kVectors * kLanes > kWidth ? 1 : 0); ++k) {
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors * kLanes; v += kLanes)
+          hn::StoreU(load(D(), from + k * step + v), D(), to + k * kWidth + v);
+      }
+    }
+    for (; k < depth; ++k) {
+      for (int64_t l = 0; l < lanes; ++l)
+        to[k * kWidth + l] = static_cast<C>(from[l * lane + k * step]);
+    }
+  }
+
+  // Blocks of 16 bytes: block b of vector r is from row r + kBlock b, so that transposing within
+  // blocks gives whole columns.
+  static constexpr int kBlock = 16 / sizeof(C) < kLanes ? 16 / sizeof(C) : kLanes;
+  template <class Some>
+  static HWY_INLINE hn::Vec<Some> load_blocks(Some d, const T* const* rows, int64_t k) {
+    if constexpr (hn::MaxLanes(Some()) <= static_cast<size_t>(kBlock)) {
+      return load(d, rows[0] + k);
+    } else {
+      const hn::Half<Some> half;
+      constexpr size_t kHalf = hn::MaxLanes(Some()) / 2;
+      return hn::Combine(d, load_blocks(half, rows + kHalf, k), load_blocks(half, rows, k));
+    }
+  }
+  template <int kWidth>
+  static int64_t pack_transposed(const T* from, int64_t lanes, int64_t lane, int64_t depth, C* to) {
+    constexpr int kVectors = (kWidth + kLanes - 1) / kLanes;
+    const T* rows[kVectors * kLanes];
+    for (int64_t l = 0; l < kVectors * kLanes; ++l) rows[l] = from + (l < lanes ? l : 0) * lane;
+    int64_t k = 0;
+    for (; k + kBlock <= depth; k += kBlock) {
+      V columns[kVectors][kBlock];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        V x[kBlock];
+#pragma GCC unroll 4
+        for (int r = 0; r < kBlock; ++r) x[r] = load_blocks(D(), rows + v * kLanes + r, k);
+        transpose(x, columns[v]);
+      }
+      // In ascending order: what a vector writes behind its columns is written over.
+#pragma GCC unroll 4
+      for (int r = 0; r < kBlock; ++r) {
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v)
+          hn::StoreU(columns[v][r], D(), to + (k + r) * kWidth + v * kLanes);
+      }
+    }
+    return k;
+  }
+  static HWY_INLINE void transpose(const V* x, V* columns) {
+    const D d;
+    if constexpr (kBlock == 1) {
+      columns[0] = x[0];
+    } else if constexpr (kBlock == 2) {
+      columns[0] = hn::InterleaveLower(d, x[0], x[1]);
+      columns[1] = hn::InterleaveUpper(d, x[0], x[1]);
+    } else {
+      const hn::RepartitionToWide<D> wide;
+      const auto pair = [&](V v) HWY_ATTR { return hn::BitCast(wide, v); };
+      const auto low01 = pair(hn::InterleaveLower(d, x[0], x[1])),
+                 low23 = pair(hn::InterleaveLower(d, x[2], x[3])),
+                 high01 = pair(hn::InterleaveUpper(d, x[0], x[1])),
+                 high23 = pair(hn::InterleaveUpper(d, x[2], x[3]));
+      columns[0] = hn::BitCast(d, hn::InterleaveLower(wide, low01, low23));
+      columns[1] = hn::BitCast(d, hn::InterleaveUpper(wide, low01, low23));
+      columns[2] = hn::BitCast(d, hn::InterleaveLower(wide, high01, high23));
+      columns[3] = hn::BitCast(d, hn::InterleaveUpper(wide, high01, high23));
+    }
+  }
+
+  // The length of the pieces that a sum of so many terms is cut into; the last may be shorter.
+  static int64_t piece(int64_t terms) {
+    const int64_t pieces = (terms + kDepth - 1) / kDepth;
+    return ((terms + pieces - 1) / pieces + 3) / 4 * 4;
+  }
+
+  static void blocks(const View& a, const View& b, const Target& c) {
+    const int64_t depth = piece(a.cols);
+    // An operand that the second cache holds need not be packed, or only once.
+    const bool small_a = a.rows <= kRows || a.rows * a.cols <= kFits;
+    const bool plain_a = !kIsNarrow && a.rows * a.cols <= kFits;
+    const bool plain_b = !kIsNarrow && b.col_stride == 1 && b.rows * b.cols <= kFits;
+    const bool once = small_a && !plain_a;
+    const int64_t padded = (a.rows + kRows - 1) / kRows * kRows;
+    const int64_t most_rows = once ? padded : kBlockRows;
+    C* pa = nullptr;
+    if (!plain_a)
+      pa = packed_left.at_least<C>(std::min(most_rows, padded) * (once ? a.cols : depth) + kLanes);
+    // With few rows, a panel of B is seldom used, and better stays in a cache.
+    const int64_t most_columns = a.rows <= kRows ? kColumns : small_a ? 4 * kColumns : kBlockColumns;
+    C* const pb = packed_right.at_least<C>(most_columns * depth + kLanes);
+    if (once) {
+      for (int64_t k0 = 0; k0 < a.cols; k0 += depth) {
+        pack_left(a.data + k0 * a.col_stride, a, a.rows, std::min(depth, a.cols - k0),
+                  pa + k0 * padded);
+      }
+    }
+    for (int64_t j0 = 0; j0 < b.cols; j0 += most_columns) {
+      const int64_t columns = std::min(most_columns, b.cols - j0);
+      for (int64_t k0 = 0; k0 < a.cols; k0 += depth) {
+        typename Tile<C>::Operands o;
+        o.depth = std::min(depth, a.cols - k0);
+        const T* const b0 = b.data + k0 * b.row_stride + j0 * b.col_stride;
+        const int64_t last_plain = plain_b ? columns / kColumns * kColumns : 0;
+        pack_right(b0, b, o.depth, last_plain, columns, pb);
+        for (int64_t i0 = 0; i0 < a.rows; i0 += most_rows) {
+          const int64_t rows = std::min(most_rows, a.rows - i0);
+          const T* const a0 = a.data + i0 * a.row_stride + k0 * a.col_stride;
+          if (!plain_a && !once) pack_left(a0, a, rows, o.depth, pa);
+          for (int64_t j = 0; j < columns; j += kColumns) {
+            if (j < last_plain) {
+              o.b = as_plain(b0) + j;
+              o.b_step = b.row_stride;
+            } else {
+              o.b = pb + (j - last_plain) * o.depth;
+              o.b_step = kColumns;
+            }
+            for (int64_t i = 0; i < rows; i += kRows) {
+              if (plain_a) {
+                o.a = as_plain(a0) + i * a.row_stride;
+                o.a_row = a.row_stride;
+                o.a_step = a.col_stride;
+              } else {
+                o.a = (once ? pa + k0 * padded : pa) + i * o.depth;
+                o.a_row = 1;
+                o.a_step = kRows;
+              }
+              Target to = c.at(i0 + i, j0 + j);
+              if (k0 > 0) to.beta = C(1);
+              Tile<C>::compute_any(o, to, std::min<int64_t>(kRows, rows - i),
+                                   std::min<int64_t>(kColumns, columns - j));
+            }
+          }
+        }
+      }
+    }
+  }
+  // Panels of kRows rows of A.
+  static void pack_left(const T* from, const View& a, int64_t rows, int64_t terms, C* to) {
+    for (int64_t i = 0; i < rows; i += kRows)
+      pack<kRows>(from + i * a.row_stride, std::min<int64_t>(kRows, rows - i), a.row_stride, terms,
+                  a.col_stride, to + i * terms);
+  }
+  static const C* as_plain(const T* p) {
+    if constexpr (kIsNarrow)
+      return nullptr;
+    else
+      return p;
+  }
+  // Panels of the columns [first, columns) of B.
+  static void pack_right(const T* from, const View& b, int64_t terms, int64_t first,
+                         int64_t columns, C* to) {
+    constexpr int64_t kTerms = 16;  // of several panels, since rows are read on and on
+    const int64_t step = b.col_stride == 1 ? kTerms : terms;
+    for (int64_t k = 0; k < terms; k += step) {
+      for (int64_t j = first; j < columns; j += kColumns) {
+        pack<kColumns>(from + k * b.row_stride + j * b.col_stride,
+                       std::min<int64_t>(kColumns, columns - j), b.col_stride,
+                       std::min(step, terms - k), b.row_stride,
+                       to + (j - first) * terms + k * kColumns);
+      }
+    }
+  }
+
+  // A few rows by a B whose rows are contiguous: B is read once, from its start to its end.
+  template <int rows>
+  static HWY_NOINLINE void few_rows(const View& a, const View& b, const Target& c) {
+    const D d;
+    constexpr int64_t kStrip = 4096 / rows / kLanes * kLanes;
+    constexpr int kTerms = 4;  // added at a time
+    HWY_ALIGN C sums[rows * kStrip];
+    const int64_t depth = piece(a.cols);
+    const V alpha = hn::Set(d, c.alpha);
+    for (int64_t j0 = 0; j0 < b.cols; j0 += kStrip) {
+      const int64_t columns = std::min(kStrip, b.cols - j0), whole = columns / kLanes * kLanes;
+      for (int64_t k0 = 0; k0 < a.cols; k0 += depth) {
+        const int64_t last = std::min(a.cols, k0 + depth);
+        std::fill_n(sums, rows * kStrip, C(0));
+        int64_t k = k0;
+        const auto add = [&]<int kCount>(std::integral_constant<int, kCount>) HWY_ATTR {
+          V x[rows][kCount];
+          for (int r = 0; r < rows; ++r) {
+            for (int q = 0; q < kCount; ++q)
+              x[r][q] = hn::Set(d, static_cast<C>(
+                                       a.data[r * a.row_stride + (k + q) * a.col_stride]));
+          }
+          const T* const from = b.data + k * b.row_stride + j0;
+          const auto at = [&](int64_t j, auto load_row) HWY_ATTR {
+            V y[kCount];
+            for (int q = 0; q < kCount; ++q) y[q] = load_row(from + q * b.row_stride + j);
+            for (int r = 0; r < rows; ++r) {
+              C* const sum = sums + r * kStrip + j;
+              V s = hn::Load(d, sum);
+              for (int q = 0; q < kCount; ++q) s = hn::MulAdd(x[r][q], y[q], s);
+              hn::Store(s, d, sum);
+            }
+          };
+          for (int64_t j = 0; j < whole; j += kLanes)
+            at(j, [](const T* p) HWY_ATTR { return load(D(), p); });
+          if (whole < columns)
+            at(whole, [&](const T* p) HWY_ATTR { return load_first(D(), p, columns - whole); });
+          k += kCount;
+        };
+        while (k + kTerms <= last) add(std::integral_constant<int, kTerms>());
+        while (k < last) add(std::integral_constant<int, 1>());
+
+        const C beta = k0 > 0 ? C(1) : c.beta;
+        const Target to = c.at(0, j0);
+        for (int r = 0; r < rows; ++r) {
+          C* const row = to.data + r * to.row;
+          const int64_t by_vector = to.column == 1 ? whole : 0;
+          for (int64_t j = 0; j < by_vector; j += kLanes)
+            Tile<C>::put(hn::Load(d, sums + r * kStrip + j), alpha, hn::Set(d, beta), beta != C(0), row + j);
+          for (int64_t j = by_vector; j < columns; ++j) {
+            C y = c.alpha * sums[r * kStrip + j];
+            if (beta != C(0)) y = y + beta * row[j * to.column];
+            row[j * to.column] = y;
+          }
+        }
+      }
+    }
+  }
+
+  // A few rows by a B whose columns are contiguous: they are transposed in registers.
+  template <int rows>
+  static HWY_NOINLINE void few_rows_by_columns(const View& a, const View& b, const Target& c) {
+    const D d;
+    const C* left = as_plain(a.data);
+    int64_t left_row = a.row_stride;
+    if (kIsNarrow || a.col_stride != 1) {
+      C* const packed = packed_left.at_least<C>(rows * a.cols);
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t k = 0; k < a.cols; ++k)
+          packed[r * a.cols + k] = static_cast<C>(a.data[r * a.row_stride + k * a.col_stride]);
+      }
+      left = packed;
+      left_row = a.cols;
+    }
+    const int64_t depth = piece(a.cols);
+    for (int64_t j = 0; j < b.cols; j += kColumns) {
+      const int64_t columns = std::min<int64_t>(kColumns, b.cols - j);
+      const T* from[kColumns];
+      for (int64_t l = 0; l < kColumns; ++l)
+        from[l] = b.data + (j + (l < columns ? l : 0)) * b.col_stride;
+      for (int64_t k0 = 0; k0 < a.cols; k0 += depth) {
+        const int64_t last = std::min(a.cols, k0 + depth);
+        V sums[rows][2];
+        for (int r = 0; r < rows; ++r) sums[r][0] = sums[r][1] = hn::Zero(d);
+        const auto add = [&](int64_t k, V b0, V b1) HWY_ATTR {
+#pragma GCC unroll 4
+          for (int r = 0; r < rows; ++r) {
+            const V x = hn::Set(d, left[r * left_row + k]);
+            sums[r][0] = hn::MulAdd(x, b0, sums[r][0]);
+            sums[r][1] = hn::MulAdd(x, b1, sums[r][1]);
+          }
+        };
+        int64_t k = k0;
+        for (; k + kBlock <= last; k += kBlock) {
+          V x[2][kBlock], y[2][kBlock];
+#pragma GCC unroll 2
+          for (int v = 0; v < 2; ++v) {
+#pragma GCC unroll 4
+            for (int q = 0; q < kBlock; ++q) x[v][q] = load_blocks(d, from + v * kLanes + q, k);
+            transpose(x[v], y[v]);
+          }
+#pragma GCC unroll 4
+          for (int q = 0; q < kBlock; ++q) add(k + q, y[0][q], y[1][q]);
+        }
+        for (; k < last; ++k) {
+          HWY_ALIGN C row[kColumns];
+          for (int l = 0; l < kColumns; ++l) row[l] = static_cast<C>(from[l][k]);
+          add(k, hn::Load(d, row), hn::Load(d, row + kLanes));
+        }
+        Target to = c.at(0, j);
+        if (k0 > 0) to.beta = C(1);
+        Tile<C>::with_whole_rows(to, rows, columns, [&](const Target& whole) HWY_ATTR {
+          Tile<C>::put_rows(sums, whole);
+        });
+      }
+    }
+  }
+
+  // The rows of A, which are contiguous, by one column.
+  static void dots(const View& a, const View& b, const Target& c) {
+    const C* y = as_plain(b.data);
+    if (kIsNarrow || b.row_stride != 1) {
+      C* const packed = packed_right.at_least<C>(a.cols);
+      for (int64_t k = 0; k < a.cols; ++k) packed[k] = static_cast<C>(b.data[k * b.row_stride]);
+      y = packed;
+    }
+    for (int64_t i = 0; i < a.rows; ++i) {
+      const T* const x = a.data + i * a.row_stride;
+      cpu::wide_type<C> sum = 0;
+      constexpr int64_t kRun = 4096;
+      for (int64_t k = 0; k < a.cols; k += kRun)
+        sum += static_cast<cpu::wide_type<C>>(dot(x + k, y + k, std::min(kRun, a.cols - k)));
+      C result = c.alpha * static_cast<C>(sum);
+      C& to = c.data[i * c.row];
+      if (c.beta != C(0)) result = result + c.beta * to;
+      to = result;
+    }
+  }
+  static C dot(const T* x, const C* y, int64_t n) {
+    const D d;
+    V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+    int64_t k = 0;
+    const auto add = [&](V& s, int64_t at) HWY_ATTR {
+      s = hn::MulAdd(load(D(), x + at), hn::LoadU(d, y + at), s);
+    };
+    for (; k + 4 * kLanes <= n; k += 4 * kLanes) {
+      add(s0, k);
+      add(s1, k + kLanes);
+      add(s2, k + 2 * kLanes);
+      add(s3, k + 3 * kLanes);
+    }
+    for (; k + kLanes <= n; k += kLanes) add(s0, k);
+    C rest = 0;
+    for (; k < n; ++k) rest += static_cast<C>(x[k]) * y[k];
+    const V all = hn::Add(hn::Add(s0, s1), hn::Add(s2, s3));
+    return hn::GetLane(hn::SumOfLanes(d, all)) + rest;
+  }
+
+  static void multiply(const View& a, const View& b, C* data, int64_t row, int64_t column, C alpha,
+                       C beta) {
+    const Target c{data, row, column, alpha, beta};
+    if (b.cols == 1 && a.col_stride == 1) return dots(a, b, c);
+    const View* left = &a;
+    const View* right = &b;
+    Target to = c;
+    const View left_transposed{b.data, b.cols, b.rows, b.col_stride, b.row_stride};
+    const View right_transposed{a.data, a.cols, a.rows, a.col_stride, a.row_stride};
+    // Lanes are columns of C, or rows where there are more of them.
+    if (b.cols < kLanes && a.rows > b.cols) {
+      left = &left_transposed;
+      right = &right_transposed;
+      std::swap(to.row, to.column);
+    }
+    if (right->col_stride == 1) {
+      switch (left->rows) {
+        case 1: return few_rows<1>(*left, *right, to);
+        case 2: return few_rows<2>(*left, *right, to);
+        case 3: return few_rows<3>(*left, *right, to);
+        case 4: return few_rows<4>(*left, *right, to);
+      }
+    } else if (right->row_stride == 1) {
+      switch (left->rows) {
+        case 1: return few_rows_by_columns<1>(*left, *right, to);
+        case 2: return few_rows_by_columns<2>(*left, *right, to);
+      }
+    }
+    blocks(*left, *right, to);
+  }
+};
+
+MultiplyLoop<float> multiply_float() { return &Gemm<float>::multiply; }
+MultiplyLoop<double> multiply_double() { return &Gemm<double>::multiply; }
+MultiplyLoop<Half> multiply_half() { return &Gemm<Half>::multiply; }
+MultiplyLoop<BFloat16> multiply_bfloat16() { return &Gemm<BFloat16>::multiply; }
+
+}  // namespace treadle::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace treadle::simd {
+
+HWY_EXPORT(multiply_float);
+HWY_EXPORT(multiply_double);
+HWY_EXPORT(multiply_half);
+HWY_EXPORT(multiply_bfloat16);
+
+template <>
+MultiplyLoop<float> multiply_loop<float>() {
+  static const auto loop = HWY_DYNAMIC_DISPATCH(multiply_float)();
+  return loop;
+}
+template <>
+MultiplyLoop<double> multiply_loop<double>() {
+  static const auto loop = HWY_DYNAMIC_DISPATCH(multiply_double)();
+  return loop;
+}
+template <>
+MultiplyLoop<Half> multiply_loop<Half>() {
+  static const auto loop = HWY_DYNAMIC_DISPATCH(multiply_half)();
+  return loop;
+}
+template <>
+MultiplyLoop<BFloat16> multiply_loop<BFloat16>() {
+  static const auto loop = HWY_DYNAMIC_DISPATCH(multiply_bfloat16)();
+  return loop;
+}
+
+}  // namespace treadle::simd
+#endif  // HWY_ONCE

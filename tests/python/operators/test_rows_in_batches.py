@@ -1,0 +1,108 @@
+"""A row has the same bits in a batch of any size: products, convolutions, norms, softmax, attention."""
+
+# SPDX-License-Identifier: Apache-2.0
+
+import pytest
+import treadle
+from treadle.nn import functional
+
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 31, 64)
+
+
+def _numbers(*sizes, dtype):
+    return treadle.randn(*sizes).to(dtype)
+
+
+def _mm(dtype):
+    right = _numbers(70, 45, dtype=dtype)
+    return (70,), lambda x: x @ right
+
+
+def _mm_of_few_columns(dtype):
+    right = _numbers(700, 3, dtype=dtype)
+    return (700,), lambda x: x @ right
+
+
+def _mm_by_columns(dtype):
+    right = _numbers(33, 300, dtype=dtype).t()
+    return (300,), lambda x: x @ right
+
+
+def _mv(dtype):
+    right = _numbers(5000, dtype=dtype)
+    return (5000,), lambda x: x @ right
+
+
+def _long_mm(dtype):
+    right = _numbers(20_000, 9, dtype=dtype)
+    return (20_000,), lambda x: x @ right
+
+
+def _linear(dtype):
+    weight, bias = _numbers(37, 520, dtype=dtype), _numbers(37, dtype=dtype)
+    return (520,), lambda x: functional.linear(x, weight, bias)
+
+
+def _einsum(dtype):
+    right = _numbers(24, 5, 18, dtype=dtype)
+    return (24, 5), lambda x: treadle.einsum("bij,ijk->bk", x, right)
+
+
+def _convolution(dtype):
+    weight = _numbers(16, 8, 3, 3, dtype=dtype)
+    return (8, 12, 12), lambda x: functional.conv2d(x, weight, padding=1)
+
+
+def _layer_norm(dtype):
+    return (65,), lambda x: functional.layer_norm(x, (65,))
+
+
+def _group_norm(dtype):
+    return (8, 9), lambda x: functional.group_norm(x, 4)
+
+
+def _softmax(dtype):
+    return (101,), lambda x: functional.softmax(x, 1)
+
+
+def _attention(dtype):
+    return (2, 40, 16), lambda x: functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+
+
+@pytest.mark.parametrize("dtype", [treadle.float32, treadle.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [
+        _mm,
+        _mm_of_few_columns,
+        _mm_by_columns,
+        _mv,
+        _long_mm,
+        _linear,
+        _einsum,
+        _convolution,
+        _layer_norm,
+        _group_norm,
+        _softmax,
+        _attention,
+    ],
+    ids=lambda case: case.__name__.strip("_"),
+)
+def test_rows_have_the_same_bits_in_any_batch(case, dtype):
+    treadle.manual_seed(0)
+    sizes, function = case(dtype)
+    batch = _numbers(max(SIZES), *sizes, dtype=dtype)
+    expected = function(batch)
+    for size in SIZES:
+        assert treadle.equal(function(batch[:size]), expected[:size]), size
+        assert treadle.equal(function(batch[-size:]), expected[-size:]), size
+
+
+@pytest.mark.parametrize("dtype", [treadle.float32, treadle.float64], ids=str)
+def test_a_column_of_rows_has_the_same_bits_as_rows(dtype):
+    # A matrix whose columns are contiguous takes another way through the loops.
+    left, right = _numbers(64, 300, dtype=dtype), _numbers(300, 40, dtype=dtype)
+    expected = left @ right
+    by_columns = left.t().contiguous().t()
+    assert treadle.equal(by_columns @ right, expected)
+    assert treadle.equal(by_columns[:3] @ right, expected[:3])
