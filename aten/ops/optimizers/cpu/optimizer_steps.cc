@@ -15,7 +15,6 @@
 
 #include <algorithm>
 
-#include "aten/backend/cpu/interleaved_pages.h"
 #include "aten/scalar/math-inl.h"
 
 #ifndef TREADLE_ATEN_CPU_OPTIMIZER_STEPS_TABLE
@@ -74,12 +73,9 @@ struct StepTarget {
   };
   template <class F>
   static HWY_INLINE void for_places(T* const* p, int64_t n, F f) {
-    constexpr int64_t kPiece = cpu::InterleavedPages::kPieceBytes / int64_t{sizeof(T)};
     const int64_t whole = n / V::kLanes * V::kLanes;
-    cpu::InterleavedPages turns(whole, kPiece);
-    do {
-      for (int64_t i = turns.first; i < turns.end; i += V::kLanes) f(Place{p, i, V::kLanes});
-    } while (turns.next());
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < whole; i += V::kLanes) f(Place{p, i, V::kLanes});
     if (whole < n) f(Place{p, whole, n - whole});
   }
 
