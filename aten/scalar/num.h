@@ -194,7 +194,7 @@ constexpr Bool cast_bool(Num<T> a) {
 }
 template <class R>
 constexpr Bool cast_bool(Cplx<R> a) {
-  return {a.re != 0 || a.im != 0};
+  return {static_cast<bool>((a.re != 0) | (a.im != 0))};
 }
 template <class T>
 concept Number = is_num<T> || is_cplx<T>;
@@ -208,11 +208,11 @@ constexpr Bool logical_not(V a) {
 }
 template <Number V, Number W>
 constexpr Bool logical_and(V a, W b) {
-  return {cast_bool(a).v && cast_bool(b).v};
+  return {static_cast<bool>(cast_bool(a).v & cast_bool(b).v)};
 }
 template <Number V, Number W>
 constexpr Bool logical_or(V a, W b) {
-  return {cast_bool(a).v || cast_bool(b).v};
+  return {static_cast<bool>(cast_bool(a).v | cast_bool(b).v)};
 }
 template <Number V, Number W>
 constexpr Bool logical_xor(V a, W b) {

@@ -49,6 +49,9 @@ CANCELS = frozenset({"logaddexp", "silu_backward"})
 
 _COMPOSED: Mapping[str, Bound] = {
     "silu_backward": Bound(16, 5, unit=units.SILU_SLOPE),
+    "_gelu_backward": Bound(4, 4, unit=units.GRADIENT),
+    "_elu_backward": Bound(4, 4, unit=units.FACTOR),
+    "softplus_backward": Bound(4, 4, unit=units.FACTOR),
     "elu": Bound(4, 4),
     "celu": Bound(4, 4),
     "selu": Bound(6, 6),

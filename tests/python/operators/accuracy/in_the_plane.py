@@ -13,7 +13,7 @@ from scipy import special as sp
 
 from . import points
 from .on_a_line import ON_A_LINE, sigmoid
-from .references import INF, LOG2E, NAN, Reference, by_mpmath, mp, wide
+from .references import INF, LOG2E, NAN, PI, Reference, by_mpmath, mp, wide
 
 Pairs = tuple[np.ndarray, np.ndarray]
 
@@ -34,6 +34,11 @@ def _product(log: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _silu_backward(g: Any, x: Any) -> Any:
     return g * (sigmoid(x) * (1 + x * sigmoid(-x)))
+
+
+def _gelu_backward(g: Any, x: Any) -> Any:
+    below = sp.ndtr(np.asarray(x, np.float64))
+    return g * (below + x * np.exp(-x * x / 2) / np.sqrt(2 * PI))
 
 
 def _c_library(f: Callable) -> Reference:
@@ -207,6 +212,9 @@ IN_THE_PLANE: Mapping[str, Reference] = {
     "xlogy": _c_library(_product(np.log)),
     "special_xlog1py": _c_library(_product(np.log1p)),
     "silu_backward": _c_library(_silu_backward),
+    "_gelu_backward": _c_library(_gelu_backward),
+    "_elu_backward": _c_library(lambda g, x: np.where(x > 0, g, g * np.exp(x))),
+    "softplus_backward": _c_library(lambda g, x: np.where(x > 20, g, g * sigmoid(x))),
     "special_zeta": Reference(
         by_mpmath(
             _zeta, _zeta_ends, lambda s, q: s > 1 and (q > 0 or (s == int(s) and q != int(q)))

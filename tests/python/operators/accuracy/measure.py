@@ -54,10 +54,21 @@ def _by_order(n: treadle.Tensor, x: treadle.Tensor) -> treadle.Tensor:
     return treadle.from_numpy(result)
 
 
+def _gradient(f: Callable[..., treadle.Tensor]) -> Callable[..., treadle.Tensor]:
+    def gradient(g: treadle.Tensor, x: treadle.Tensor) -> treadle.Tensor:
+        x = x.clone().requires_grad_()
+        return treadle.autograd.grad(f(x), x, g)[0]
+
+    return gradient
+
+
 # Operators that Python reaches by others.
 CALLS: Mapping[str, Callable[..., treadle.Tensor]] = {
     "_gelu": lambda x: by_id()["gelu"].function(x),
     "_gelu_tanh": lambda x: by_id()["gelu"].function(x, approximate="tanh"),
+    "_gelu_backward": _gradient(treadle.nn.functional.gelu),
+    "_elu_backward": _gradient(treadle.nn.functional.elu),
+    "softplus_backward": _gradient(treadle.nn.functional.softplus),
     "_angle": lambda x: treadle.angle(x),
     "polygamma": _by_order,
 }

@@ -31,7 +31,7 @@ def grown(text: str, factor: Callable[..., Any]) -> Unit:
     return Unit(f"|f| ({text})", lambda f, dtype, *xs: f * factor(f, *xs))
 
 
-def _tiny(f: Any, dtype: str, x: Any) -> Any:
+def _tiny(f: Any, dtype: str, x: Any, *_: Any) -> Any:
     return np.fmax(f, np.abs(x) * np.ldexp(Wide(1), Format.of(dtype).least))
 
 
@@ -89,6 +89,7 @@ LARGER = floor("max(x, y)", np.fmax)
 OSCILLATION = floor("min(1, √(2/πx))", _oscillation)
 AIRY = floor("0.56 |x|^-¼ where x < 0", _airy)
 SILU_SLOPE = Unit("max(|f|, |x| (1 + |y|) · max(exp(min(y, 0)), smallest))", _silu_slope)
+GRADIENT = floor("|x|", lambda g, x: np.abs(g))
 LARGEST_TERM = floor("the largest term where y < 0", _largest_term)
 LARGEST_DERIVATIVE = floor("the largest term where y < 0, 1 where x = 0", _largest_derivative)
 ARGUMENT = grown("1 + |x|", lambda f, z: 1 + np.abs(z))
