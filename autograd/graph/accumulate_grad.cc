@@ -32,10 +32,14 @@ bool replace_grad(AutogradMeta& meta, const Tensor& before, Tensor& now) {
   return true;
 }
 
-// Whether only `owners` can see the values of `t`.
+// Whether only `owners` can see the values of `t`. If `t` is a view of all of another tensor, such
+// as its transpose, the view alone may keep that tensor.
 bool is_owned_by(const Tensor& t, int64_t owners) {
-  return static_cast<int64_t>(t.impl()->use_count()) <= owners && t.storage()->use_count() == 1 &&
-         t.storage()->owns_memory();
+  const ViewMeta* const view = view_of(t);
+  const bool is_whole = view && view->base.defined() && view->base.numel() == t.numel() &&
+                        view->base.dtype() == t.dtype() && view->base.impl()->use_count() == 1;
+  return static_cast<int64_t>(t.impl()->use_count()) <= owners &&
+         t.storage()->use_count() == (is_whole ? 2 : 1) && t.storage()->owns_memory();
 }
 
 // Whether the memory layout of `grad` suits a gradient of `t`: that of `t` if its elements fill
@@ -48,7 +52,7 @@ bool is_laid_out(const Tensor& grad, const Tensor& t) {
   return true;
 }
 
-// The first gradient of `t`: the arriving tensor if only `owners` hold it and its layout is that of
+// The first gradient of `t`: the arriving values if only `owners` hold it and its layout is that of
 // `t`, else a copy with that layout. So `t.grad.view(-1)` works where `t.view(-1)` does.
 Tensor as_gradient_of(const Tensor& t, Tensor& grad, int64_t owners) {
   // The memory of a tensor whose class takes over operators says nothing.
@@ -57,8 +61,10 @@ Tensor as_gradient_of(const Tensor& t, Tensor& grad, int64_t owners) {
   if (is_laid_out(grad, t)) {
     // Optimisers read the memory of gradients, so a lazily conjugated tensor is copied.
     const bool is_lazy = grad.impl()->is_conj() || grad.impl()->is_neg();
-    return !grad_enabled() && !is_lazy && is_owned_by(grad, owners) ? std::move(grad)
-                                                                    : aten::clone(grad);
+    if (grad_enabled() || is_lazy || !is_owned_by(grad, owners)) return aten::clone(grad);
+    if (!view_of(grad)) return std::move(grad);
+    // A gradient is no view.
+    return alias_with_geometry(grad, grad.sizes(), grad.strides(), grad.storage_offset());
   }
   const DimVector strides =
       shape::is_dense(t) ? DimVector(t.strides()) : contiguous_strides(t.sizes());
