@@ -150,8 +150,8 @@ template <class F>
 void for_parts(int64_t rows, int64_t columns, int64_t depth, F f) {
   constexpr double kWork = 1 << 19;  // multiplications that take longer than starting a thread
   constexpr int64_t kRowStep = 12, kColumnStep = 64;  // whole tiles of the vector code
-  const double work = static_cast<double>(rows) * static_cast<double>(columns) *
-                      static_cast<double>(depth);
+  const double work =
+      static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth);
   const int64_t threads = in_parallel_region() ? 1 : num_threads();
   const bool by_rows = rows >= columns;
   const int64_t side = by_rows ? rows : columns, step = by_rows ? kRowStep : kColumnStep;
@@ -176,8 +176,7 @@ void vector_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t l
                               b.row_stride, b.col_stride};
     T* const to = c + part.row * ldc + part.column;
     const bool in_lanes = b.cols == 1 && a.col_stride == 1;  // which adds up in wide_type itself
-    const bool is_long =
-        a.cols > kLongProduct && !in_lanes && !std::is_same_v<C, wide_type<C>>;
+    const bool is_long = a.cols > kLongProduct && !in_lanes && !std::is_same_v<C, wide_type<C>>;
     const auto in_type = [&](C* sums, int64_t pitch, C old) {
       if (!is_long) return multiply(left, right, sums, pitch, 1, alpha, old);
       sum_pieces<C>(part.rows, part.columns, a.cols, alpha, old, sums, pitch,

@@ -1,9 +1,9 @@
 // gemm: C = alpha * A @ B + beta * C for one or many matrices, with the same bits at any thread
 // count.
 //
-// Floating point runs on vector code (gemm_loops.h); the 16-bit floats are widened to float. Complex
-// numbers run on OpenBLAS, with one thread for each fixed tile of C. Integers run on a plain loop.
-// Any strides are accepted.
+// Floating point runs on vector code (gemm_loops.h); the 16-bit floats are widened to float.
+// Complex numbers run on OpenBLAS, with one thread for each fixed tile of C. Integers run on a
+// plain loop. Any strides are accepted.
 //
 // A row of C has the same bits whatever other rows A has, unless the numbers are complex.
 //

@@ -141,10 +141,12 @@ struct Tile {
     const C *a = o.a, *b = o.b;
     if constexpr (kPacked) {
 #pragma GCC unroll 4
-      for (int64_t k = 0; k < o.depth; ++k) add_term<rows>(a + k * kRows, 1, b + k * kColumns, sums);
+      for (int64_t k = 0; k < o.depth; ++k)
+        add_term<rows>(a + k * kRows, 1, b + k * kColumns, sums);
     } else {
       const int64_t a_row = o.a_row, a_step = o.a_step, b_step = o.b_step;
-      for (int64_t k = 0; k < o.depth; ++k) add_term<rows>(a + k * a_step, a_row, b + k * b_step, sums);
+      for (int64_t k = 0; k < o.depth; ++k)
+        add_term<rows>(a + k * a_step, a_row, b + k * b_step, sums);
     }
     put_rows(sums, c);
   }
@@ -155,8 +157,7 @@ struct Tile {
   }
   static constexpr std::array<Loop, kRows> kPackedLoops =
       loops<true>(std::make_index_sequence<kRows>());
-  static constexpr std::array<Loop, kRows> kLoops =
-      loops<false>(std::make_index_sequence<kRows>());
+  static constexpr std::array<Loop, kRows> kLoops = loops<false>(std::make_index_sequence<kRows>());
 
   static void compute_any(const Operands& o, const Target& c, int64_t rows, int64_t columns) {
     const bool packed = o.a_row == 1 && o.a_step == kRows && o.b_step == kColumns;
@@ -312,7 +313,9 @@ struct Gemm {
     if (!plain_a)
       pa = packed_left.at_least<C>(std::min(most_rows, padded) * (once ? a.cols : depth) + kLanes);
     // With few rows, a panel of B is seldom used, and better stays in a cache.
-    const int64_t most_columns = a.rows <= kRows ? kColumns : small_a ? 4 * kColumns : kBlockColumns;
+    const int64_t most_columns = a.rows <= kRows ? kColumns
+                                 : small_a       ? 4 * kColumns
+                                                 : kBlockColumns;
     C* const pb = packed_right.at_least<C>(most_columns * depth + kLanes);
     if (once) {
       for (int64_t k0 = 0; k0 < a.cols; k0 += depth) {
@@ -406,8 +409,8 @@ struct Gemm {
           V x[rows][kCount];
           for (int r = 0; r < rows; ++r) {
             for (int q = 0; q < kCount; ++q)
-              x[r][q] = hn::Set(d, static_cast<C>(
-                                       a.data[r * a.row_stride + (k + q) * a.col_stride]));
+              x[r][q] =
+                  hn::Set(d, static_cast<C>(a.data[r * a.row_stride + (k + q) * a.col_stride]));
           }
           const T* const from = b.data + k * b.row_stride + j0;
           const auto at = [&](int64_t j, auto load_row) HWY_ATTR {
@@ -435,7 +438,8 @@ struct Gemm {
           C* const row = to.data + r * to.row;
           const int64_t by_vector = to.column == 1 ? whole : 0;
           for (int64_t j = 0; j < by_vector; j += kLanes)
-            Tile<C>::put(hn::Load(d, sums + r * kStrip + j), alpha, hn::Set(d, beta), beta != C(0), row + j);
+            Tile<C>::put(hn::Load(d, sums + r * kStrip + j), alpha, hn::Set(d, beta), beta != C(0),
+                         row + j);
           for (int64_t j = by_vector; j < columns; ++j) {
             C y = c.alpha * sums[r * kStrip + j];
             if (beta != C(0)) y = y + beta * row[j * to.column];
@@ -529,9 +533,8 @@ struct Gemm {
     const D d;
     V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
     int64_t k = 0;
-    const auto add = [&](V& s, int64_t at) HWY_ATTR {
-      s = hn::MulAdd(load(D(), x + at), hn::LoadU(d, y + at), s);
-    };
+    const auto add = [&](V& s, int64_t at)
+                         HWY_ATTR { s = hn::MulAdd(load(D(), x + at), hn::LoadU(d, y + at), s); };
     for (; k + 4 * kLanes <= n; k += 4 * kLanes) {
       add(s0, k);
       add(s1, k + kLanes);
@@ -562,15 +565,21 @@ struct Gemm {
     }
     if (right->col_stride == 1) {
       switch (left->rows) {
-        case 1: return few_rows<1>(*left, *right, to);
-        case 2: return few_rows<2>(*left, *right, to);
-        case 3: return few_rows<3>(*left, *right, to);
-        case 4: return few_rows<4>(*left, *right, to);
+        case 1:
+          return few_rows<1>(*left, *right, to);
+        case 2:
+          return few_rows<2>(*left, *right, to);
+        case 3:
+          return few_rows<3>(*left, *right, to);
+        case 4:
+          return few_rows<4>(*left, *right, to);
       }
     } else if (right->row_stride == 1) {
       switch (left->rows) {
-        case 1: return few_rows_by_columns<1>(*left, *right, to);
-        case 2: return few_rows_by_columns<2>(*left, *right, to);
+        case 1:
+          return few_rows_by_columns<1>(*left, *right, to);
+        case 2:
+          return few_rows_by_columns<2>(*left, *right, to);
       }
     }
     blocks(*left, *right, to);

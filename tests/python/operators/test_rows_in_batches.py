@@ -1,8 +1,11 @@
-"""A row has the same bits in a batch of any size: products, convolutions, norms, softmax, attention."""
+"""A row has the same bits in a batch of any size: of products, convolutions, norms, softmax and
+attention.
+"""
 
 # SPDX-License-Identifier: Apache-2.0
 
 import pytest
+
 import treadle
 from treadle.nn import functional
 
