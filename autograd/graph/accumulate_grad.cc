@@ -58,17 +58,18 @@ Tensor as_gradient_of(const Tensor& t, Tensor& grad, int64_t owners) {
   // The memory of a tensor whose class takes over operators says nothing.
   if (grad.layers() & layer_bit(Layer::Dispatch)) [[unlikely]]
     return aten::clone(grad);
+  const auto strides = [&] {
+    return shape::is_dense(t) ? DimVector(t.strides()) : contiguous_strides(t.sizes());
+  };
   if (is_laid_out(grad, t)) {
     // Optimisers read the memory of gradients, so a lazily conjugated tensor is copied.
     const bool is_lazy = grad.impl()->is_conj() || grad.impl()->is_neg();
     if (grad_enabled() || is_lazy || !is_owned_by(grad, owners)) return aten::clone(grad);
     if (!view_of(grad)) return std::move(grad);
-    // A gradient is no view.
-    return alias_with_geometry(grad, grad.sizes(), grad.strides(), grad.storage_offset());
+    // A gradient is no view. Its strides are those of `t`, also where a size is 1.
+    return alias_with_geometry(grad, grad.sizes(), strides(), grad.storage_offset());
   }
-  const DimVector strides =
-      shape::is_dense(t) ? DimVector(t.strides()) : contiguous_strides(t.sizes());
-  return aten::copy_(empty_strided_tensor(grad.sizes(), strides, grad.dtype(), grad.device()),
+  return aten::copy_(empty_strided_tensor(grad.sizes(), strides(), grad.dtype(), grad.device()),
                      grad);
 }
 
