@@ -169,23 +169,24 @@ void vector_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t l
                  Factor<T> beta) {
   using C = Factor<T>;
   const auto multiply = simd::multiply_loop<T>();
+  const bool in_lanes = b.cols == 1 && a.col_stride == 1;
+  // Sums in lanes are added up in wide_type as they are.
+  const bool is_long = a.cols > kLongProduct && !in_lanes && !std::is_same_v<C, wide_type<C>>;
   for_parts(a.rows, b.cols, a.cols, [&](const Part& part) {
     const MatrixView<T> left{a.data + part.row * a.row_stride, part.rows, a.cols, a.row_stride,
                              a.col_stride};
     const MatrixView<T> right{b.data + part.column * b.col_stride, b.rows, part.columns,
                               b.row_stride, b.col_stride};
     T* const to = c + part.row * ldc + part.column;
-    const bool in_lanes = b.cols == 1 && a.col_stride == 1;  // which adds up in wide_type itself
-    const bool is_long = a.cols > kLongProduct && !in_lanes && !std::is_same_v<C, wide_type<C>>;
     const auto in_type = [&](C* sums, int64_t pitch, C old) {
-      if (!is_long) return multiply(left, right, sums, pitch, 1, alpha, old);
+      if (!is_long) return multiply(left, right, sums, pitch, 1, alpha, old, in_lanes);
       sum_pieces<C>(part.rows, part.columns, a.cols, alpha, old, sums, pitch,
                     [&](int64_t at, int64_t length, C* piece) {
                       MatrixView<T> some_left = left, some_right = right;
                       some_left.data += at * a.col_stride;
                       some_right.data += at * b.row_stride;
                       some_left.cols = some_right.rows = length;
-                      multiply(some_left, some_right, piece, part.columns, 1, C(1), C(0));
+                      multiply(some_left, some_right, piece, part.columns, 1, C(1), C(0), false);
                     });
     };
     if constexpr (std::is_same_v<T, C>) {

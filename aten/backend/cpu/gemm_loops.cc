@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <new>
 #include <utility>
 
@@ -549,9 +548,9 @@ struct Gemm {
   }
 
   static void multiply(const View& a, const View& b, C* data, int64_t row, int64_t column, C alpha,
-                       C beta) {
+                       C beta, bool in_lanes) {
     const Target c{data, row, column, alpha, beta};
-    if (b.cols == 1 && a.col_stride == 1) return dots(a, b, c);
+    if (in_lanes) return dots(a, b, c);
     const View* left = &a;
     const View* right = &b;
     Target to = c;

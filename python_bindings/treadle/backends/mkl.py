@@ -1,4 +1,4 @@
-"""Intel's Math Kernel Library: Treadle has its own matrix products, and OpenBLAS."""
+"""Intel's Math Kernel Library, which Treadle does not use."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -101,6 +101,21 @@ def test_rows_have_the_same_bits_in_any_batch(case, dtype):
         assert treadle.equal(function(batch[-size:]), expected[-size:]), size
 
 
+@pytest.mark.parametrize("columns", [1, 2, 65, 129])
+@pytest.mark.parametrize("dtype", [treadle.float32, treadle.bfloat16], ids=str)
+def test_threads_that_share_the_columns_give_the_same_bits(columns, dtype):
+    # A thread's part of the columns may be a single one.
+    left, right = _numbers(5, 9000, dtype=dtype), _numbers(9000, columns, dtype=dtype)
+    threads, results = treadle.get_num_threads(), []
+    try:
+        for count in (1, 2, 3, 8):
+            treadle.set_num_threads(count)
+            results.append(left @ right)
+    finally:
+        treadle.set_num_threads(threads)
+    assert all(treadle.equal(result, results[0]) for result in results)
+
+
 @pytest.mark.parametrize("dtype", [treadle.float32, treadle.float64], ids=str)
 def test_a_column_of_rows_has_the_same_bits_as_rows(dtype):
     # A matrix whose columns are contiguous takes another way through the loops.
