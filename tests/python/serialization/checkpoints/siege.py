@@ -34,6 +34,8 @@ DECLARED = (RuntimeError, pickle.UnpicklingError, EOFError, safetensors.Safetens
 WATCHED = ("open", "import", "exec", "compile", "subprocess.", "os.", "socket.", "shutil.",
            "ctypes.", "pickle.find_class", "marshal.", "code.", "sqlite3.")  # fmt: skip
 ROOM = 256 << 20
+# A file does not take the processor longer than this, on a slow and busy machine as well.
+LONGEST_SECONDS = 10
 
 
 class Watch:
@@ -106,7 +108,7 @@ def main(seed: int, count: int) -> dict:
             if turn % 5 == 0:
                 with open(handle.name, "wb") as file:
                     file.write(attack.content)
-            signal.alarm(20)
+            signal.alarm(6 * LONGEST_SECONDS)
             began = time.process_time()
             watch.on = True
             try:
@@ -119,7 +121,7 @@ def main(seed: int, count: int) -> dict:
             finally:
                 watch.on = False
             took = time.process_time() - began
-            if took > 1.5:
+            if took > LONGEST_SECONDS:
                 slow.append(f"{turn} {attack.kind} {took:.1f} s")
             allowed = f"open ('{handle.name}'"
             executed += [event for event in watch.seen if not event.startswith(allowed)]
