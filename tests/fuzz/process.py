@@ -87,11 +87,12 @@ class Worker:
         """The next answer; Died where there is none."""
         last, since, worked = None, time.monotonic(), self._work()
         while not self.pipe.poll(0.2):
-            now = JOURNAL.unpack_from(self.journal)
+            now = number, phase = JOURNAL.unpack_from(self.journal)
             if now != last:
                 last, since, worked = now, time.monotonic(), self._work()
                 continue
-            limit = self.hang if now[0] >= 0 else max(self.hang, START)
+            # What comes before a call, its arguments (phase 0) included, may import modules.
+            limit = self.hang if number >= 0 and phase > 0 else max(self.hang, START)
             if self._work() - worked > limit or time.monotonic() - since > STUCK:
                 self._end(f"hangs: no end after {limit:.0f} s")
         try:

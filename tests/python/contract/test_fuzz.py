@@ -154,7 +154,8 @@ treadle.Tensor.resize_ = resize_
 @pytest.mark.parametrize("fault", SEQUENCE_FAULTS)
 def test_finds_what_is_wrong_in_a_sequence(fault: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import ctypes, treadle\n" + SEQUENCE_FAULTS[fault])
-    done = run(tmp_path, "--sequences", "100", "--seed", "2")
+    count = 20 if fault.startswith("dies") else 100  # a process that died takes seconds to replace
+    done = run(tmp_path, "--sequences", str(count), "--seed", "2")
     assert done.returncode == 1 and fault in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
     first = next(line for line in done.stdout.splitlines() if line.startswith("sequence "))
     number = first.split()[1].rstrip(":")
@@ -166,8 +167,9 @@ def test_finds_what_is_wrong_in_a_sequence(fault: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_finds_shrinks_and_replays(fault: str, tmp_path: Path) -> None:
     (tmp_path / "faulty.py").write_text(HEAD + FAULTS[fault] + TAIL)
+    calls = 100 if fault == "crash" else 700  # a process that died takes seconds to replace
     done = run(
-        tmp_path, "--op", "neg", "--calls", "700", "--seed", "3", "--with", "faulty",
+        tmp_path, "--op", "neg", "--calls", str(calls), "--seed", "3", "--with", "faulty",
         "--hang", "1", "--shrink", "10", "--out", "found", "--workers", "2",
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
