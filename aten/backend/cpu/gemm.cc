@@ -164,12 +164,42 @@ void for_parts(int64_t rows, int64_t columns, int64_t depth, F f) {
   });
 }
 
+// A product with one column whose sums are so long that pieces of them are worth a thread.
+constexpr int64_t kLanePiece = 1 << 16;
+
+template <class T>
+void long_lanes_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc,
+                     Factor<T> alpha, Factor<T> beta) {
+  using C = Factor<T>;
+  using W = wide_type<C>;
+  const int64_t pieces = a.cols / kLanePiece;  // the last has the rest, too
+  std::vector<C> sums(static_cast<size_t>(pieces * a.rows));
+  parallel_chunks(pieces, [&](int64_t piece) {
+    MatrixView<T> left = a, right = b;
+    left.data += piece * kLanePiece * a.col_stride;
+    right.data += piece * kLanePiece * b.row_stride;
+    left.cols = right.rows =
+        piece + 1 < pieces ? kLanePiece : a.cols - (pieces - 1) * kLanePiece;
+    simd::multiply_loop<T>()(left, right, sums.data() + piece * a.rows, 1, 1, C(1), C(0), true);
+  });
+  for (int64_t i = 0; i < a.rows; ++i) {
+    W sum = 0;
+    for (int64_t piece = 0; piece < pieces; ++piece)
+      sum += static_cast<W>(sums[piece * a.rows + i]);
+    sum *= static_cast<W>(alpha);
+    T& to = c[i * ldc];
+    if (beta != C(0)) sum += static_cast<W>(beta) * static_cast<W>(static_cast<C>(to));
+    to = static_cast<T>(static_cast<C>(sum));
+  }
+}
+
 template <class T>
 void vector_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc, Factor<T> alpha,
                  Factor<T> beta) {
   using C = Factor<T>;
   const auto multiply = simd::multiply_loop<T>();
   const bool in_lanes = b.cols == 1 && a.col_stride == 1;
+  if (in_lanes && a.cols >= 2 * kLanePiece) return long_lanes_gemm<T>(a, b, c, ldc, alpha, beta);
   // Sums in lanes are added up in wide_type as they are.
   const bool is_long = a.cols > kLongProduct && !in_lanes && !std::is_same_v<C, wide_type<C>>;
   for_parts(a.rows, b.cols, a.cols, [&](const Part& part) {

@@ -72,7 +72,10 @@ Tensor dot(const Tensor& self, const Tensor& tensor) {
   check<ErrorKind::Runtime>(self.numel() == tensor.numel(), OpName("dot"),
                             "expected vectors of one length, got ", self.numel(), " and ",
                             tensor.numel());
-  return aten::sum(aten::mul(self, tensor), self.dtype());
+  // A product of matrices reads each vector once, but sums floating point only.
+  if (!is_floating(self.dtype()))
+    return aten::sum(aten::mul(self, tensor), self.dtype());
+  return aten::reshape(aten::mm(aten::unsqueeze(self, 0), aten::unsqueeze(tensor, 1)), {});
 }
 
 Tensor mv(const Tensor& self, const Tensor& vec) {

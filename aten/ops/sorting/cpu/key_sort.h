@@ -12,6 +12,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -28,27 +30,43 @@ class NarrowKeyOrder {
   explicit NarrowKeyOrder(int64_t count) : items_(static_cast<size_t>(count)) {}
   void set(int64_t i, uint32_t key) { items_[i] = uint64_t{key} << 32 | static_cast<uint32_t>(i); }
   void sort() { vector_sort(items_.data(), static_cast<int64_t>(items_.size())); }
-  uint32_t key(int64_t i) const { return static_cast<uint32_t>(items_[i] >> 32); }
   int64_t position(int64_t i) const { return static_cast<uint32_t>(items_[i]); }
 
  private:
   std::vector<uint64_t> items_;
 };
 
+// Keys of 64 bits. Where they lie so close together that the difference from the least and the
+// position fit in 64 bits, these form one integer. Otherwise the integer has 128 bits.
 class WideKeyOrder {
  public:
-  explicit WideKeyOrder(int64_t count) : items_(static_cast<size_t>(count)) {}
-  void set(int64_t i, uint64_t key) {
-    items_[i].hi = key;
-    items_[i].lo = static_cast<uint64_t>(i);
+  explicit WideKeyOrder(int64_t count) : keys_(static_cast<size_t>(count)) {}
+  void set(int64_t i, uint64_t key) { keys_[i] = key; }
+  void sort() {
+    if (keys_.empty()) return;
+    const auto [least, greatest] = std::minmax_element(keys_.begin(), keys_.end());
+    const uint64_t base = *least, spread = *greatest - base;
+    position_bits_ = std::bit_width(keys_.size() - 1);
+    is_packed_ = std::bit_width(spread) + position_bits_ <= 64;
+    if (is_packed_) {
+      for (size_t i = 0; i < keys_.size(); ++i) keys_[i] = (keys_[i] - base) << position_bits_ | i;
+      vector_sort(keys_.data(), static_cast<int64_t>(keys_.size()));
+    } else {
+      pairs_.resize(keys_.size());
+      for (size_t i = 0; i < keys_.size(); ++i) pairs_[i] = {.lo = i, .hi = keys_[i]};
+      hwy::Sorter()(pairs_.data(), pairs_.size(), hwy::SortAscending());
+    }
   }
-  void sort() { sorter_(items_.data(), items_.size(), hwy::SortAscending()); }
-  uint64_t key(int64_t i) const { return items_[i].hi; }
-  int64_t position(int64_t i) const { return static_cast<int64_t>(items_[i].lo); }
+  int64_t position(int64_t i) const {
+    if (!is_packed_) return static_cast<int64_t>(pairs_[i].lo);
+    return static_cast<int64_t>(keys_[i] & ((uint64_t{1} << position_bits_) - 1));
+  }
 
  private:
-  std::vector<hwy::uint128_t> items_;
-  hwy::Sorter sorter_;
+  std::vector<uint64_t> keys_;
+  std::vector<hwy::uint128_t> pairs_;
+  int position_bits_ = 0;
+  bool is_packed_ = false;
 };
 
 // f(order), with room for `count` keys.
