@@ -178,8 +178,7 @@ void long_lanes_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64
     MatrixView<T> left = a, right = b;
     left.data += piece * kLanePiece * a.col_stride;
     right.data += piece * kLanePiece * b.row_stride;
-    left.cols = right.rows =
-        piece + 1 < pieces ? kLanePiece : a.cols - (pieces - 1) * kLanePiece;
+    left.cols = right.rows = piece + 1 < pieces ? kLanePiece : a.cols - (pieces - 1) * kLanePiece;
     simd::multiply_loop<T>()(left, right, sums.data() + piece * a.rows, 1, 1, C(1), C(0), true);
   });
   for (int64_t i = 0; i < a.rows; ++i) {

@@ -73,8 +73,7 @@ Tensor dot(const Tensor& self, const Tensor& tensor) {
                             "expected vectors of one length, got ", self.numel(), " and ",
                             tensor.numel());
   // A product of matrices reads each vector once, but sums floating point only.
-  if (!is_floating(self.dtype()))
-    return aten::sum(aten::mul(self, tensor), self.dtype());
+  if (!is_floating(self.dtype())) return aten::sum(aten::mul(self, tensor), self.dtype());
   return aten::reshape(aten::mm(aten::unsqueeze(self, 0), aten::unsqueeze(tensor, 1)), {});
 }
 

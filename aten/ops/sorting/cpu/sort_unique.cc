@@ -69,8 +69,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_cpu(const Tensor& self, bool /*sorted*
     for (int64_t i = starts[run]; i < starts[run + 1]; ++i)
       inverse.data_as<int64_t>()[order[i]] = run;
   }
-  return {run_values(starts, self.dtype(), element), inverse,
-          run_lengths(starts, return_counts)};
+  return {run_values(starts, self.dtype(), element), inverse, run_lengths(starts, return_counts)};
 }
 
 const auto unique_registered = register_kernels<aten::ops::_unique2, DeviceType::CPU>(
