@@ -1,7 +1,10 @@
 // cat and stack: contiguous runs of bytes, one after the other.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "aten/backend/cpu/non_temporal_stores.h"
+#include "aten/engine/overlap.h"
 #include "aten/ops/_cat.h"
 #include "aten/ops/_stack.h"
 #include "aten/ops/indexing/cpu/index_plan.h"
@@ -12,12 +15,31 @@ namespace {
 
 constexpr int64_t kBytes = 1 << 17;  // one piece of a parallel copy, about
 
-// `count` rows of `width` bytes: from memory where they lie side by side to memory where they lie
-// `pitch` apart.
+// The part of a tensor from dimension `dim` on lies side by side; such rows are a number of bytes
+// apart, which is null where they are not.
+std::optional<int64_t> pitch_of_rows(const Tensor& t, int64_t dim) {
+  int64_t side_by_side = 1;
+  for (int64_t d = t.dim() - 1; d >= dim; --d) {
+    if (t.size(d) != 1 && t.stride(d) != side_by_side) return std::nullopt;
+    side_by_side *= t.size(d);
+  }
+  std::optional<int64_t> innermost,
+      next;  // strides, of all rows and that the dimension should have
+  for (int64_t d = dim - 1; d >= 0; --d) {
+    if (t.size(d) == 1) continue;
+    if (!innermost) innermost = t.stride(d);
+    if (next && t.stride(d) != *next) return std::nullopt;
+    next = t.stride(d) * t.size(d);
+  }
+  return innermost.value_or(side_by_side) * t.element_size();
+}
+
+// `count` rows of `width` bytes: from memory where they lie `from_pitch` apart to memory where they
+// lie `pitch` apart.
 void copy_rows(const NonTemporalStores& writes, char* to, int64_t pitch, const char* from,
-               int64_t width, int64_t count) {
+               int64_t from_pitch, int64_t width, int64_t count) {
   if (count == 0 || width == 0) return;
-  if (width == pitch) {
+  if (width == pitch && width == from_pitch) {
     width *= count;
     count = 1;
   }
@@ -29,38 +51,48 @@ void copy_rows(const NonTemporalStores& writes, char* to, int64_t pitch, const c
     return;
   }
   parallel_for(count, std::max<int64_t>(1, kBytes / width), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) writes.copy(to + i * pitch, from + i * width, width);
+    for (int64_t i = begin; i < end; ++i) writes.copy(to + i * pitch, from + i * from_pitch, width);
     writes.finish();
   });
 }
 
 // Joins tensors. `outer` is the number of elements of `out` over the dimensions before the joined
 // one.
-void join(TensorList tensors, const Tensor& out, int64_t outer) {
+void join(TensorList tensors, int64_t dim, const Tensor& out, int64_t outer) {
   if (out.numel() == 0) return;
-  std::vector<Tensor> parts;
+  struct Part {
+    Tensor tensor;
+    int64_t pitch;
+  };
+  std::vector<Part> parts;
   parts.reserve(tensors.size());
   for (const Tensor& t : tensors) {
-    if (!shape::cat_skips(t)) parts.push_back(apart_from(t, out));
+    if (shape::cat_skips(t)) continue;
+    const std::optional<int64_t> pitch = pitch_of_rows(t, dim);
+    if (pitch && !t.impl()->is_conj() && !t.impl()->is_neg() && !meets(t, out))
+      parts.push_back({t, *pitch});
+    else
+      parts.push_back({apart_from(t, out), t.nbytes() / outer});
   }
   char* to = static_cast<char*>(out.data());
   const int64_t pitch = out.nbytes() / outer;
   const NonTemporalStores writes(out.nbytes());
-  for (const Tensor& part : parts) {
-    const int64_t width = part.nbytes() / outer;
-    copy_rows(writes, to, pitch, static_cast<const char*>(part.data()), width, outer);
+  for (const Part& part : parts) {
+    const int64_t width = part.tensor.nbytes() / outer;
+    copy_rows(writes, to, pitch, static_cast<const char*>(part.tensor.data()), part.pitch, width,
+              outer);
     to += width;
   }
 }
 
 template <class T>
 void cat_cpu(TensorList tensors, int64_t dim, IntList /*lengths*/, const Tensor& out) {
-  join(tensors, out, dim_slices(out.sizes(), dim).outer);
+  join(tensors, wrap_dim("cat", dim, out.dim()), out, dim_slices(out.sizes(), dim).outer);
 }
 
 template <class T>
 void stack_cpu(TensorList tensors, int64_t dim, const Tensor& out) {
-  join(tensors, out, dim_slices(out.sizes(), dim).outer);
+  join(tensors, wrap_dim("stack", dim, out.dim()), out, dim_slices(out.sizes(), dim).outer);
 }
 
 const auto cat_registered = register_kernels<aten::ops::_cat, DeviceType::CPU>(

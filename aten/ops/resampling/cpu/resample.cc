@@ -31,6 +31,13 @@ struct Taps {
   }
   void end_row() { start.push_back(static_cast<int64_t>(index.size())); }
   int64_t rows() const { return static_cast<int64_t>(start.size()) - 1; }
+  // Whether each output is one input.
+  bool copies() const {
+    for (int64_t o = 0; o < rows(); ++o) {
+      if (start[o] != o || start[o + 1] != o + 1 || weight[o] != 1) return false;
+    }
+    return true;
+  }
 
   Taps transposed(int64_t columns) const {
     Taps t;
@@ -68,6 +75,60 @@ std::pair<int64_t, int64_t> around(const Tensor& t, int64_t dim) {
   return {outer, inner};
 }
 
+// Rows with more terms are summed up so that the error does not grow with their number.
+constexpr int64_t kFewTaps = 8;
+
+// One output: the sum of elements of `line`, which is the resampled dimension.
+template <class T, class C>
+T element_of(const Taps& taps, const std::vector<C>& weight, int64_t o, const T* line) {
+  const int64_t first = taps.start[o], count = taps.start[o + 1] - first;
+  const auto term = [&](int64_t i) {
+    return weight[first + i] * static_cast<C>(line[taps.index[first + i]]);
+  };
+  if (count > kFewTaps) return static_cast<T>(static_cast<C>(long_sum<C>(count, term)));
+  C sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += term(i);
+  return static_cast<T>(sum);
+}
+
+// `inner` outputs side by side: the sum of a few rows of `plane`. `sums` has room for them.
+template <class T, class C>
+void row_of_few(const Taps& taps, const std::vector<C>& weight, int64_t o, const T* plane,
+                int64_t inner, C* sums, T* to) {
+  if constexpr (std::is_same_v<T, C>) sums = to;
+  const int64_t first = taps.start[o], last = taps.start[o + 1];
+  if (first == last) std::fill_n(sums, inner, C(0));
+  for (int64_t i = first; i < last; ++i) {
+    const T* const row = plane + taps.index[i] * inner;
+    const C w = weight[i];
+    if (i == first) {
+      for (int64_t x = 0; x < inner; ++x) sums[x] = w * static_cast<C>(row[x]);
+    } else {
+      for (int64_t x = 0; x < inner; ++x) sums[x] += w * static_cast<C>(row[x]);
+    }
+  }
+  if constexpr (!std::is_same_v<T, C>)
+    std::transform(sums, sums + inner, to, [](C sum) { return static_cast<T>(sum); });
+}
+
+// Each output a copy of an input.
+template <class T>
+void copy_elements(const Taps& taps, const T* from, int64_t in, int64_t inner, int64_t begin,
+                   int64_t end, T* to) {
+  const int64_t rows = taps.rows();
+  for (int64_t r = begin; r < end; ++r) {
+    const T* const plane = from + r / rows * in * inner;
+    if (inner == 1) {
+      const int64_t first = r % rows, count = std::min(rows - first, end - r);
+      const int64_t* const index = taps.index.data() + first;
+      for (int64_t i = 0; i < count; ++i) to[r + i] = plane[index[i]];
+      r += count - 1;
+    } else {
+      std::copy_n(plane + taps.index[r % rows] * inner, inner, to + r * inner);
+    }
+  }
+}
+
 template <class T>
 void apply(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out) {
   using C = compute_type<T>;
@@ -78,19 +139,22 @@ void apply(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out)
   const T* const from = input.data_as<T>();
   T* const to = out.data_as<T>();
   const std::vector<C> weight(taps.weight.begin(), taps.weight.end());
+  const bool copies = taps.copies();
   // One element at a time if the dimension is the last, else whole rows of `inner` elements.
   const int64_t grain = std::max<int64_t>(1, 32768 / inner);
   parallel_for(outer * rows, grain, [&](int64_t begin, int64_t end) {
+    if (copies) return copy_elements(taps, from, in, inner, begin, end, to);
+    std::vector<C> few(static_cast<size_t>(std::is_same_v<T, C> ? 0 : inner));
     ColumnSums<C> sums(inner);
     for (int64_t r = begin; r < end; ++r) {
       const int64_t o = r % rows;
       const T* plane = from + r / rows * in * inner;
       if (inner == 1) {
-        const int64_t first = taps.start[o];
-        to[r] =
-            static_cast<T>(static_cast<C>(long_sum<C>(taps.start[o + 1] - first, [&](int64_t i) {
-              return weight[first + i] * static_cast<C>(plane[taps.index[first + i]]);
-            })));
+        to[r] = element_of(taps, weight, o, plane);
+        continue;
+      }
+      if (taps.start[o + 1] - taps.start[o] <= kFewTaps) {
+        row_of_few(taps, weight, o, plane, inner, few.data(), to + r * inner);
         continue;
       }
       for (int64_t i = taps.start[o]; i < taps.start[o + 1]; ++i) {
