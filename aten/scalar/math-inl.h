@@ -508,63 +508,28 @@ HWY_INLINE Vec<T> erfc(Vec<T> x) {
     return map_lanes([](T v) { return std::erfc(v); }, x);
   }
 }
-// The inverse of erf at 0 <= size < 1, where rest = 1 - size is at least 2^-24; for a float.
-HWY_INLINE Vec<double> erfinv_of(Vec<double> size, Vec<double> rest) {
-  const Vec<double> one = set(1.0);
-  const Vec<double> w = -log(rest * (one + size));
-  constexpr scalar::ErfinvStart kStart = scalar::erfinv_start();
-  const Vec<double> start = where(w < set(5.0), polynomial(kStart.central, w - set(2.5)),
-                                  polynomial(kStart.tail, sqrt(w) - set(3.0)));
-  const Vec<double> z = start * size;
-  // One step of Newton's method, by what is left of 1 where that has more digits.
-  const Vec<double> near = size - z * polynomial(tables::kErfSmall, z * z);
-  const Vec<double> above = where(z < one, near, erfc_positive(z) - rest);
-  const Vec<double> slope =
-      set(std::numbers::inv_sqrtpi * 2) * exp2_of_float(z * z * set(-std::numbers::log2e));
-  return z + above / slope;
-}
 template <class T>
 HWY_INLINE Vec<T> erfinv(Vec<T> x) {
   if constexpr (kThroughDouble<T>) {
     const auto inverse = [](Vec<double> y) HWY_ATTR {
-      const Vec<double> size = abs(y);
-      return copysign(erfinv_of(size, set(1.0) - size), y);
+      const Vec<double> one = set(1.0), size = abs(y), rest = one - size;
+      const Vec<double> w = -log(rest * (one + size));
+      constexpr scalar::ErfinvStart kStart = scalar::erfinv_start();
+      const Vec<double> start = where(w < set(5.0), polynomial(kStart.central, w - set(2.5)),
+                                      polynomial(kStart.tail, sqrt(w) - set(3.0)));
+      const Vec<double> z = start * size;
+      // One step of Newton's method, by what is left of 1 where that has more digits.
+      const Vec<double> near = size - z * polynomial(tables::kErfSmall, z * z);
+      const Vec<double> above = where(z < one, near, erfc_positive(z) - rest);
+      const Vec<double> slope =
+          set(std::numbers::inv_sqrtpi * 2) * exp2_of_float(z * z * set(-std::numbers::log2e));
+      return copysign(z + above / slope, y);
     };
     const Vec<T> y = through_double(inverse, x);
     return where(abs(x) < set(T(1)), y,
                  where(abs(x) == set(T(1)), copysign(set(kInf<T>), x), set(kNaN<T>)));
   } else {
     return map_lanes([](T v) { return scalar::erfinv(v); }, x);
-  }
-}
-// The distribution function of the standard normal distribution, and its inverse.
-template <class T>
-HWY_INLINE Vec<T> ndtr(Vec<T> x) {
-  if constexpr (kThroughDouble<T>) {
-    const auto below = [](Vec<double> v) HWY_ATTR {
-      const Vec<double> tail = erfc_positive(abs(v) * set(scalar::kHalfRoot)) * set(0.5);
-      return where(v < set(0.0), tail, set(1.0) - tail);
-    };
-    return through_double(below, x);
-  } else {
-    return InDouble<scalar::ndtr>()(x);
-  }
-}
-template <class T>
-HWY_INLINE Vec<T> ndtri(Vec<T> p) {
-  if constexpr (kThroughDouble<T>) {
-    const auto inverse = [](Vec<double> v) HWY_ATTR {
-      const Mask<double> lower = v < set(0.5);
-      const Vec<double> tail = where(lower, v, set(1.0) - v), rest = tail + tail;
-      const Vec<double> z = erfinv_of(set(1.0) - rest, rest) * set(std::numbers::sqrt2);
-      return where(lower, -z, z);
-    };
-    const Mask<T> is_central = logical_and(p >= set(T(0x1p-24)), p < set(T(1)));
-    const Vec<T> y = through_double(inverse, p);
-    if (HWY_LIKELY(hn::AllTrue(Tag<T>(), is_central.raw))) return y;
-    return where(is_central, y, InDouble<scalar::ndtri>()(p));
-  } else {
-    return InDouble<scalar::ndtri>()(p);
   }
 }
 template <class T>
@@ -629,81 +594,6 @@ HWY_INLINE Vec<T> softplus(Vec<T> x, Vec<T> beta) {
 template <class T>
 HWY_INLINE Vec<T> softplus(Vec<T> x) {
   return softplus(x, set(T(1)), set(T(20)));
-}
-
-// ---- modified Bessel functions of the first kind, by their series (special_bessel.h) ------------
-
-// Clenshaw's recurrence, for a float: without the first terms, of which it shows nothing.
-template <const auto& kTerms>
-HWY_INLINE Vec<double> chebyshev_of_float(Vec<double> t) {
-  constexpr size_t kCount = std::size(kTerms);
-  constexpr size_t kFirst = [] {
-    size_t first = 0;
-    while (kTerms[first] > -1e-11 && kTerms[first] < 1e-11) ++first;
-    return first;
-  }();
-  const Tag<double> d;
-  const auto twice = hn::Add(t.raw, t.raw);
-  auto next = hn::Set(d, kTerms[kFirst]), after = hn::Zero(d);
-#pragma GCC unroll 32
-  for (size_t i = kFirst + 1; i + 1 < kCount; ++i) {
-    const auto sum = hn::MulAdd(twice, next, hn::Sub(hn::Set(d, kTerms[i]), after));
-    after = next;
-    next = sum;
-  }
-  return {hn::MulAdd(t.raw, next, hn::Sub(hn::Set(d, kTerms[kCount - 1]), after))};
-}
-// factor * (the series up to 8), and the series beyond it.
-template <const auto& kSmall, const auto& kLarge>
-HWY_INLINE Vec<double> scaled_bessel(Vec<double> size, Vec<double> factor) {
-  const Mask<double> is_small = size <= set(8.0);
-  const Vec<double> near = factor * chebyshev_of_float<kSmall>(size * set(0.25) - set(1.0));
-  if (HWY_LIKELY(hn::AllTrue(Tag<double>(), is_small.raw))) return near;
-  const Vec<double> far = chebyshev_of_float<kLarge>(set(16.0) / size - set(1.0)) / sqrt(size);
-  return where(is_small, near, far);
-}
-HWY_INLINE Vec<double> i0e_of_float(Vec<double> x) {
-  return scaled_bessel<tables::kI0Small, tables::kI0Large>(abs(x), set(1.0));
-}
-HWY_INLINE Vec<double> i1e_of_float(Vec<double> x) {
-  const Vec<double> size = abs(x);
-  return copysign(scaled_bessel<tables::kI1Small, tables::kI1Large>(size, size), x);
-}
-// Times e^|x|, which ends at what is more than a float in any case.
-HWY_INLINE Vec<double> unscaled(Vec<double> y, Vec<double> x) {
-  return y * exp(minimum(abs(x), set(200.0)));
-}
-template <class T>
-HWY_INLINE Vec<T> i0e(Vec<T> x) {
-  if constexpr (kThroughDouble<T>)
-    return through_double([](Vec<double> v) HWY_ATTR { return i0e_of_float(v); }, x);
-  else
-    return InDouble<scalar::i0e>()(x);
-}
-template <class T>
-HWY_INLINE Vec<T> i1e(Vec<T> x) {
-  if constexpr (kThroughDouble<T>)
-    return through_double([](Vec<double> v) HWY_ATTR { return i1e_of_float(v); }, x);
-  else
-    return InDouble<scalar::i1e>()(x);
-}
-template <class T>
-HWY_INLINE Vec<T> i0(Vec<T> x) {
-  if constexpr (kThroughDouble<T>) {
-    const auto f = [](Vec<double> v) HWY_ATTR { return unscaled(i0e_of_float(v), v); };
-    return where(isinf(x), abs(x), through_double(f, x));
-  } else {
-    return InDouble<scalar::i0>()(x);
-  }
-}
-template <class T>
-HWY_INLINE Vec<T> i1(Vec<T> x) {
-  if constexpr (kThroughDouble<T>) {
-    const auto f = [](Vec<double> v) HWY_ATTR { return unscaled(i1e_of_float(v), v); };
-    return where(isinf(x), x, through_double(f, x));
-  } else {
-    return InDouble<scalar::i1>()(x);
-  }
 }
 
 // ---- two numbers --------------------------------------------------------------------------------
