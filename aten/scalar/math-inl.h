@@ -508,28 +508,64 @@ HWY_INLINE Vec<T> erfc(Vec<T> x) {
     return map_lanes([](T v) { return std::erfc(v); }, x);
   }
 }
+// The inverse of erf at 0 <= size < 1, where rest = 1 - size is at least 2^-24; for a float.
+template <class V>
+HWY_INLINE V erfinv_of(V size, V rest) {
+  const V one = set(1.0);
+  const Vec<double> w = -log(rest * (one + size));
+  constexpr scalar::ErfinvStart kStart = scalar::erfinv_start();
+  const Vec<double> start = where(w < set(5.0), polynomial(kStart.central, w - set(2.5)),
+                                  polynomial(kStart.tail, sqrt(w) - set(3.0)));
+  const Vec<double> z = start * size;
+  // One step of Newton's method, by what is left of 1 where that has more digits.
+  const Vec<double> near = size - z * polynomial(tables::kErfSmall, z * z);
+  const Vec<double> above = where(z < one, near, erfc_positive(z) - rest);
+  const Vec<double> slope =
+      set(std::numbers::inv_sqrtpi * 2) * exp2_of_float(z * z * set(-std::numbers::log2e));
+  return z + above / slope;
+}
 template <class T>
 HWY_INLINE Vec<T> erfinv(Vec<T> x) {
   if constexpr (kThroughDouble<T>) {
     const auto inverse = [](Vec<double> y) HWY_ATTR {
-      const Vec<double> one = set(1.0), size = abs(y), rest = one - size;
-      const Vec<double> w = -log(rest * (one + size));
-      constexpr scalar::ErfinvStart kStart = scalar::erfinv_start();
-      const Vec<double> start = where(w < set(5.0), polynomial(kStart.central, w - set(2.5)),
-                                      polynomial(kStart.tail, sqrt(w) - set(3.0)));
-      const Vec<double> z = start * size;
-      // One step of Newton's method, by what is left of 1 where that has more digits.
-      const Vec<double> near = size - z * polynomial(tables::kErfSmall, z * z);
-      const Vec<double> above = where(z < one, near, erfc_positive(z) - rest);
-      const Vec<double> slope =
-          set(std::numbers::inv_sqrtpi * 2) * exp2_of_float(z * z * set(-std::numbers::log2e));
-      return copysign(z + above / slope, y);
+      const Vec<double> size = abs(y);
+      return copysign(erfinv_of(size, set(1.0) - size), y);
     };
     const Vec<T> y = through_double(inverse, x);
     return where(abs(x) < set(T(1)), y,
                  where(abs(x) == set(T(1)), copysign(set(kInf<T>), x), set(kNaN<T>)));
   } else {
     return map_lanes([](T v) { return scalar::erfinv(v); }, x);
+  }
+}
+// The distribution function of the standard normal distribution, and its inverse.
+template <class T>
+HWY_INLINE Vec<T> ndtr(Vec<T> x) {
+  if constexpr (kThroughDouble<T>) {
+    const auto below = [](Vec<double> v) HWY_ATTR {
+      const Vec<double> tail = erfc_positive(abs(v) * set(scalar::kHalfRoot)) * set(0.5);
+      return where(v < set(0.0), tail, set(1.0) - tail);
+    };
+    return through_double(below, x);
+  } else {
+    return InDouble<scalar::ndtr>()(x);
+  }
+}
+template <class T>
+HWY_INLINE Vec<T> ndtri(Vec<T> p) {
+  if constexpr (kThroughDouble<T>) {
+    const auto inverse = [](Vec<double> v) HWY_ATTR {
+      const Mask<double> lower = v < set(0.5);
+      const Vec<double> tail = where(lower, v, set(1.0) - v), rest = tail + tail;
+      const Vec<double> z = erfinv_of(set(1.0) - rest, rest) * set(std::numbers::sqrt2);
+      return where(lower, -z, z);
+    };
+    const Mask<T> is_central = logical_and(p >= set(T(0x1p-24)), p < set(T(1)));
+    const Vec<T> y = through_double(inverse, p);
+    if (HWY_LIKELY(hn::AllTrue(Tag<T>(), is_central.raw))) return y;
+    return where(is_central, y, InDouble<scalar::ndtri>()(p));
+  } else {
+    return InDouble<scalar::ndtri>()(p);
   }
 }
 template <class T>

@@ -37,10 +37,6 @@ struct InDouble2 {
   }
 };
 
-inline constexpr InDouble<scalar::i0> i0;
-inline constexpr InDouble<scalar::i0e> i0e;
-inline constexpr InDouble<scalar::i1> i1;
-inline constexpr InDouble<scalar::i1e> i1e;
 inline constexpr InDouble<scalar::bessel_j0> bessel_j0;
 inline constexpr InDouble<scalar::bessel_j1> bessel_j1;
 inline constexpr InDouble<scalar::bessel_y0> bessel_y0;
@@ -52,9 +48,7 @@ inline constexpr InDouble<scalar::scaled_k1> scaled_bessel_k1;
 inline constexpr InDouble<scalar::spherical_j0> spherical_bessel_j0;
 inline constexpr InDouble<scalar::airy_ai> airy_ai;
 inline constexpr InDouble<scalar::erfcx> erfcx;
-inline constexpr InDouble<scalar::ndtr> ndtr;
 inline constexpr InDouble<scalar::log_ndtr> log_ndtr;
-inline constexpr InDouble<scalar::ndtri> ndtri;
 
 inline constexpr InDouble2<scalar::zeta> zeta;
 inline constexpr InDouble2<scalar::polygamma> polygamma;

@@ -22,6 +22,7 @@
 
 #include "aten/backend/cpu/interleaved_pages.h"
 #include "aten/engine/cpu/pointwise_blocks.h"
+#include "aten/scalar/bessel-inl.h"
 #include "aten/scalar/math-inl.h"
 
 // The namespace with this target's loops over integers, bool and complex numbers. AVX3 uses those

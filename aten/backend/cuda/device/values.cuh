@@ -15,6 +15,7 @@
 #include "aten/scalar/special-inl.h"
 #pragma pop_macro("HWY_INLINE")
 
+#include "aten/scalar/bessel-inl.h"
 #include "aten/scalar/math-inl.h"
 
 namespace treadle::simd::N_CUDA {
