@@ -91,7 +91,7 @@ class Worker:
             if now != last:
                 last, since, worked = now, time.monotonic(), self._work()
                 continue
-            # What comes before a call, its arguments (phase 0) included, may import modules.
+            # Arguments are made in phase 0, which may import modules: that is no hang.
             limit = self.hang if number >= 0 and phase > 0 else max(self.hang, START)
             if self._work() - worked > limit or time.monotonic() - since > STUCK:
                 self._end(f"hangs: no end after {limit:.0f} s")
