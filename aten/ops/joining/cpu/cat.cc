@@ -15,16 +15,15 @@ namespace {
 
 constexpr int64_t kBytes = 1 << 17;  // one piece of a parallel copy, about
 
-// The part of a tensor from dimension `dim` on lies side by side; such rows are a number of bytes
-// apart, which is null where they are not.
+// The bytes from one row to the next, where a row is the part of `t` from dimension `dim` on. Null
+// where the elements of a row have gaps, or the rows have no one distance.
 std::optional<int64_t> pitch_of_rows(const Tensor& t, int64_t dim) {
   int64_t side_by_side = 1;
   for (int64_t d = t.dim() - 1; d >= dim; --d) {
     if (t.size(d) != 1 && t.stride(d) != side_by_side) return std::nullopt;
     side_by_side *= t.size(d);
   }
-  std::optional<int64_t> innermost,
-      next;  // strides, of all rows and that the dimension should have
+  std::optional<int64_t> innermost, next;  // the rows' stride, and the one that `d` needs
   for (int64_t d = dim - 1; d >= 0; --d) {
     if (t.size(d) == 1) continue;
     if (!innermost) innermost = t.stride(d);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "aten/backend/cpu/read_once.h"
 #include "aten/ops/bincount.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/statistics/histogram_bins.h"
@@ -22,7 +23,8 @@ Tensor weighted(const int64_t* values, int64_t count, const Tensor& weights, int
   return out;
 }
 
-// Counts in tables side by side: equal values one after the other do not wait for one another.
+// The count of each value. Several tables share the work: equal values one after the other would
+// wait for one another in one.
 Tensor counted(const int64_t* values, int64_t count, int64_t bins) {
   constexpr int64_t kTables = 4, kSmall = 2048;
   const int64_t tables = bins <= kSmall ? kTables : 1;
@@ -40,9 +42,9 @@ Tensor counted(const int64_t* values, int64_t count, int64_t bins) {
   };
   int64_t i = 0;
   for (; i + kTables <= count; i += kTables) {
-    for (int64_t t = 0; t < kTables; ++t) add(table[t], values[i + t]);
+    for (int64_t t = 0; t < kTables; ++t) add(table[t], read_once(values + i + t));
   }
-  for (; i < count; ++i) add(table[0], values[i]);
+  for (; i < count; ++i) add(table[0], read_once(values + i));
   for (int64_t t = 1; t < tables; ++t) {
     for (int64_t bin = 0; bin < bins; ++bin) table[0][bin] += table[t][bin];
   }
@@ -55,11 +57,12 @@ Tensor bincount_cpu(const Tensor& self, const Tensor& weights, int64_t minlength
   const Tensor integers = aten::contiguous(aten::to(self, ScalarType::Int64));
   const int64_t count = integers.numel();
   const int64_t* const values = integers.data_as<int64_t>();
-  // Each value is looked at, but only the least and the greatest need an error.
+  // The least and the greatest value stand for all: where they fit, every one does.
   int64_t least = 0, greatest = -1;
   for (int64_t i = 0; i < count; ++i) {
-    least = std::min(least, values[i]);
-    greatest = std::max(greatest, values[i]);
+    const int64_t value = read_once(values + i);
+    least = std::min(least, value);
+    greatest = std::max(greatest, value);
   }
   if (least < 0) bins_up_to(least);
   const int64_t bins = greatest < 0 ? minlength : std::max(minlength, bins_up_to(greatest));
