@@ -33,12 +33,14 @@ LEAST_SECONDS, SLOW_SECONDS, WAIT_SECONDS = 0.005, 0.3, 60.0
 SPARE_BYTES = 8 << 30
 FRONTS = 12  # how many calls that reach a kernel are tried
 
+WORK = "work"  # the order to tell what a call reaches at the peak
 Answer = Union[float, str]
 
 
 def _serve(name: str, threads: int, orders: Connection) -> None:
-    """Takes a plan, or the number of calls to time, and answers with the seconds of a call; a text
-    says what went wrong."""
+    """Takes a plan, or the number of calls to time, and answers with the seconds of a call; takes
+    WORK, and answers with the seconds that a call takes at the machine's peak. A text says what
+    went wrong."""
     library = importlib.import_module(name)
     library.set_num_threads(threads)
     warnings.simplefilter("ignore")  # PyTorch's, of signatures that it deprecated
@@ -53,6 +55,9 @@ def _serve(name: str, threads: int, orders: Connection) -> None:
                 call = _samples.made(order, library)
                 call()
                 order = 1
+            elif order == WORK:
+                orders.send(_seconds_at_peak(call))
+                continue
             start = clock()
             for _ in range(order):
                 call()
@@ -60,6 +65,21 @@ def _serve(name: str, threads: int, orders: Connection) -> None:
         except Exception as error:  # whatever it is, the other operators are measured
             answer = f"{type(error).__name__}: {error}".splitlines()[0]
         orders.send(answer)
+
+
+def _seconds_at_peak(call: Any) -> float:
+    """The seconds that Treadle's peak needs for what a call moves and computes."""
+    profiler = importlib.import_module("treadle.profiler")
+    counter = importlib.import_module("treadle.utils.flop_counter")
+    with profiler.profile(record_shapes=True) as recording:
+        call()
+    with counter.FlopCounterMode(display=False) as flops:
+        call()
+    peak = profiler.roofline()
+    moved = sum(event.bytes_moved for event in recording.events())
+    return max(
+        moved / peak.bytes_per_second, flops.get_total_flops() / peak.flops_per_second
+    )
 
 
 class _Library:
@@ -78,7 +98,7 @@ class _Library:
         self.process.start()
         others.close()
 
-    def ask(self, order: Union[Plan, int]) -> Answer:
+    def ask(self, order: Union[Plan, int, str]) -> Answer:
         try:
             self.orders.send(order)
             if self.orders.poll(WAIT_SECONDS):
@@ -98,13 +118,15 @@ class _Library:
 
 @dataclass
 class Row:
-    """The measurements of a plan: seconds of a call by library, or the error of one."""
+    """The measurements of a plan: seconds of a call by library, or the error of one; and the share
+    of the machine's peak that Treadle's call reaches, 0 if what it moves is not known."""
 
     plan: Plan
     kernels: Sequence[str]
     threads: int
     seconds: list[float] = field(default_factory=list)
     error: str = ""
+    of_peak: float = 0.0
 
     @property
     def ratio(self) -> Optional[float]:
@@ -117,6 +139,7 @@ class Row:
         ratio = f"{self.ratio:8.2f}" if self.ratio is not None else " " * 8
         line = f"{self.plan.name:50s}{self.plan.sample:4d}  {self.plan.way:18s}"
         line += f"{self.plan.elements:9d}{self.threads:8d}{times}{ratio}"
+        line += f"{self.of_peak:9.2f}"
         return (line + "  " + (self.error or ", ".join(self.kernels))).rstrip()
 
 
@@ -140,6 +163,9 @@ def _measure(libraries: list[_Library], row: Row, rounds: int) -> None:
                 return
             own.append(answer)
     row.seconds = [statistics.median(own) for own in times]
+    at_peak = libraries[0].ask(WORK)
+    if isinstance(at_peak, float) and row.seconds:
+        row.of_peak = at_peak / row.seconds[0]
 
 
 def _limit_memory() -> None:
@@ -198,7 +224,7 @@ def _print_table(title: str, rows: list[Row], most: int) -> None:
         return
     print(f"\n{title}")
     header = f"{'operator':50s}{'no.':>4s}  {'larger in':18s}{'elements':>9s}{'threads':>8s}"
-    print(header + f"{'Treadle':>12s}{'PyTorch':>12s}{'ratio':>8s}  kernels that it stands for")
+    print(header + f"{'Treadle':>12s}{'PyTorch':>12s}{'ratio':>8s}{'of peak':>9s}  kernels that it stands for")
     for row in rows[: most or None]:
         print(row)
     if most and len(rows) > most:

@@ -16,6 +16,7 @@
 #include "core/base/fork_safe_mutex.h"
 #include "core/dispatch/dispatcher.h"
 #include "core/memory/allocator.h"
+#include "core/schema/function_schema.h"
 
 namespace treadle::profiler {
 namespace {
@@ -27,6 +28,12 @@ int64_t now() {
 }
 
 std::atomic<StackSource> g_stack_source{nullptr};
+
+void take_memory(Event& event, int sign) {
+  const ThreadMemory memory = thread_memory();
+  event.bytes += sign * memory.net_bytes;
+  event.allocations += sign * memory.allocations;
+}
 
 // The events of one thread.
 struct ThreadRecord {
@@ -47,7 +54,7 @@ struct ThreadRecord {
     if (over) return -1;
     event.thread = thread;
     event.parent = open.empty() ? -1 : open.back();
-    event.bytes = -thread_net_bytes();
+    take_memory(event, -1);
     event.begin_ns = now();
     open.push_back(static_cast<int32_t>(events.size()));
     events.push_back(std::move(event));
@@ -58,6 +65,14 @@ struct ThreadRecord {
     const std::lock_guard lock(mutex);
     return !over &&
            (open.empty() || events[static_cast<size_t>(open.back())].kind == EventKind::Range);
+  }
+  // Where the operator called others, their traffic is its own.
+  void add_traffic(int32_t place, int64_t bytes) {
+    const std::lock_guard lock(mutex);
+    if (over) return;
+    Event& event = events[static_cast<size_t>(place)];
+    const bool alone = static_cast<size_t>(place) + 1 == events.size();
+    event.traffic = alone ? event.traffic + bytes : 0;
   }
   // Ends an event, and those in it that were forgotten.
   void end(int32_t place) {
@@ -70,7 +85,10 @@ struct ThreadRecord {
     over = true;
     while (!open.empty()) {
       Event& last = events[static_cast<size_t>(open.back())];
-      if (!own_thread) last.bytes = -thread_net_bytes();  // not known from another thread
+      if (!own_thread) {  // another thread's memory is not known
+        last.bytes = last.allocations = 0;
+        take_memory(last, -1);
+      }
       close_last();
     }
     return std::move(events);
@@ -80,7 +98,7 @@ struct ThreadRecord {
   void close_last() {
     Event& event = events[static_cast<size_t>(open.back())];
     event.end_ns = now();
-    event.bytes += thread_net_bytes();
+    take_memory(event, 1);
     open.pop_back();
   }
 };
@@ -178,6 +196,48 @@ void describe(Event& event, const Stack& stack) {
   for (std::string* text : {&event.shapes, &event.types, &event.values}) *text += "]";
 }
 
+// ---- bytes read and written ---------------------------------------------------------------------
+
+// The bytes of the elements that a tensor refers to, each counted once.
+int64_t distinct_bytes(const Tensor& t) {
+  if (!t.defined() || t.numel() == 0) return 0;
+  int64_t count = 1;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.stride(d) != 0) count *= t.size(d);
+  return count * t.element_size();
+}
+
+int64_t distinct_bytes(const Value& value) {
+  if (const auto* t = std::get_if<Tensor>(&value.variant())) return distinct_bytes(*t);
+  int64_t sum = 0;
+  if (const auto* list = std::get_if<Value::Tensors>(&value.variant()))
+    for (const Tensor& t : *list) sum += distinct_bytes(t);
+  return sum;
+}
+
+// What the operator reads of its arguments, and writes into them.
+int64_t traffic_of_arguments(const Operator& op, const Stack& stack) {
+  if (op.entry().data_free) return 0;
+  const auto& parameters = op.schema().arguments;
+  int64_t sum = 0;
+  for (size_t i = 0; i < stack.size() && i < parameters.size(); ++i) {
+    // An in-place argument is read, then written; one of `out=` is written.
+    const int times = parameters[i].type.writes() && op.info().form != Form::Out ? 2 : 1;
+    sum += times * distinct_bytes(stack[i]);
+  }
+  return sum;
+}
+
+// What it writes into new memory.
+int64_t traffic_of_results(const Operator& op, const Stack& stack) {
+  if (op.entry().data_free) return 0;
+  const auto& results = op.schema().returns;
+  int64_t sum = 0;
+  for (size_t i = 0; i < stack.size() && i < results.size(); ++i)
+    if (!results[i].type.alias) sum += distinct_bytes(stack[i]);
+  return sum;
+}
+
 // ---- the layer ----------------------------------------------------------------------------------
 
 // "aten::add.Tensor" without the name of the overload.
@@ -197,7 +257,10 @@ void record_call(const Operator& op, Stack& stack) {
   if (record) {
     Event event;
     event.name = short_name(op);
-    if (record->options.shapes) describe(event, stack);
+    if (record->options.shapes) {
+      describe(event, stack);
+      event.traffic = traffic_of_arguments(op, stack);
+    }
     add_stack(*record, event);
     place = record->begin(std::move(event));
   }
@@ -214,6 +277,7 @@ void record_call(const Operator& op, Stack& stack) {
   } const ends{*kept, place};
   const ExcludeLayers below(Layer::Profiler);
   op.call_boxed(stack);
+  if (kept->options.shapes) kept->add_traffic(place, traffic_of_results(op, stack));
 }
 
 // Every operator gets the layer when something is recorded for the first time.

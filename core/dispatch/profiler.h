@@ -29,6 +29,11 @@ struct Event {
   int64_t begin_ns = 0;  // of a clock that only goes forward
   int64_t end_ns = 0;
   int64_t bytes = 0;   // allocated less freed on this thread, with what it called
+  int64_t allocations = 0;  // on this thread, with what it called
+  // Bytes of the tensors that it read and of those that it wrote, each element once; 0 for a view,
+  // for an operator made of others, and if shapes were not asked for. Indices may leave out a part
+  // of what they select from, so that less is read.
+  int64_t traffic = 0;
   std::string shapes;  // of its arguments, as JSON: [[2, 3], [], [[1], [2]]]; "" if not asked for
   std::string types;   // their element types: ["float32", "", ["int64", "int64"]]
   std::string values;  // the numbers among them: ["", "1", ""]

@@ -57,14 +57,15 @@ constinit GlobalCounts g_counts;
 struct ThreadCounts {
   std::atomic<int64_t> current{0}, peak{0}, allocations{0},
       frees{0};         // since the last flush; written by one thread
-  int64_t flushed = 0;  // the sum of `current` at the flushes
+  ThreadMemory flushed;  // the sums of `current` and `allocations` at the flushes
   enum : uint8_t { kNew, kListed, kGone } state = kNew;
 
   static void plain_add(std::atomic<int64_t>& counter, int64_t by) {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
   void flush() {
-    flushed += current.load(std::memory_order_relaxed);
+    flushed.net_bytes += current.load(std::memory_order_relaxed);
+    flushed.allocations += allocations.load(std::memory_order_relaxed);
     const int64_t before = g_counts.current.fetch_add(current.load(std::memory_order_relaxed),
                                                       std::memory_order_relaxed);
     g_counts.raise_peak(before + peak.load(std::memory_order_relaxed));
@@ -333,8 +334,9 @@ void register_allocator(DeviceType type, Allocator* allocator) {
   g_allocators[static_cast<size_t>(type)].store(allocator, std::memory_order_release);
 }
 
-int64_t thread_net_bytes() {
-  return t_counts.flushed + t_counts.current.load(std::memory_order_relaxed);
+ThreadMemory thread_memory() {
+  return {t_counts.flushed.net_bytes + t_counts.current.load(std::memory_order_relaxed),
+          t_counts.flushed.allocations + t_counts.allocations.load(std::memory_order_relaxed)};
 }
 
 MemoryStats cpu_memory_stats() {

@@ -32,8 +32,12 @@ size_t surrender_pages(void* data, size_t nbytes) noexcept;
 Allocator& allocator_for(DeviceType type);
 void register_allocator(DeviceType type, Allocator* allocator);
 
-// The bytes that this thread has allocated on the CPU since it began, less those it has freed.
-int64_t thread_net_bytes();
+// What this thread has taken of the CPU's memory since it began.
+struct ThreadMemory {
+  int64_t net_bytes = 0;  // allocated less freed
+  int64_t allocations = 0;
+};
+ThreadMemory thread_memory();
 
 struct MemoryStats {
   int64_t current_bytes = 0, peak_bytes = 0, allocations = 0, frees = 0;

@@ -4,6 +4,7 @@
         with record_function("forward"):
             net(x)
     print(prof.key_averages().table(sort_by="self_cpu_time_total"))
+    print(prof.report())
 
 `treadle.profiler.profile` is the same with a schedule of steps. Recorded are the thread that
 begins, the backward passes it starts, and threads that Python starts meanwhile.
@@ -17,10 +18,11 @@ import functools
 import json
 import sys
 import threading
+import time
 from typing import Any, Callable, Iterable, Optional
 
 from treadle import _C
-from treadle.autograd import _profiler_device, _profiler_trace
+from treadle.autograd import _profiler_device, _profiler_report, _profiler_trace
 from treadle.autograd.profiler_util import (
     EventList,
     FunctionEvent,
@@ -127,6 +129,7 @@ class profile:  # noqa: N801  PyTorch's name
         self._events: Optional[EventList] = None
         self._threads = _ThreadsJoin()
         self._facts: dict[str, Any] = {}
+        self._recorded_ns = 0
 
     def __enter__(self) -> Optional["profile"]:
         if not self.enabled:
@@ -141,12 +144,14 @@ class profile:  # noqa: N801  PyTorch's name
         _C._profiler_start(self.record_shapes, self.with_stack)
         self._traced = _profiler_device.start(self.use_device)
         self._threads.start()
+        self._started_ns = time.monotonic_ns()
 
     def __exit__(self, *exception: Any) -> None:
         if self.enabled:
             self._stop()
 
     def _stop(self) -> None:
+        recorded_ns = time.monotonic_ns() - self._started_ns
         self._threads.stop()
         raw, stacks = _C._profiler_stop()
         begin = min((event[4] for event in raw), default=0)
@@ -162,8 +167,10 @@ class profile:  # noqa: N801  PyTorch's name
         )
         if self.acc_events and self._events is not None:
             self._events += made
+            self._recorded_ns += recorded_ns
         else:
             self._events = made
+            self._recorded_ns = recorded_ns
 
     # ---- looking at it -----------------------------------------------------------------------
 
@@ -195,6 +202,21 @@ class profile:  # noqa: N801  PyTorch's name
         return self.function_events.key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
+
+    def report(self, row_limit: int = 10) -> str:
+        """The operators that took most of the processor's time, with what they reached: bytes and
+        floating-point operations per second beside the machine's peak, allocations; the time
+        outside operators; and what would make the program faster, in words.
+
+        record_shapes=True is needed, else it raises RuntimeError. The peak is that of
+        `treadle.profiler.roofline()`.
+        """
+        if not self.record_shapes:
+            raise RuntimeError(
+                "report: expected a recording with record_shapes=True, got one without: rates need "
+                "the shapes of arguments"
+            )
+        return _profiler_report.report(self.function_events, self._recorded_ns / 1000, row_limit)
 
     def total_average(self) -> FunctionEventAvg:
         """All events added up."""
@@ -239,7 +261,7 @@ def _events(
     stacks = [[line for line in stack if not line.startswith(__file__)] for stack in stacks]
     made: list[FunctionEvent] = []
     for number, event in enumerate(raw):
-        name, kind, thread, parent, start, end, nbytes, shapes, types, values, stack = event
+        name, kind, thread, parent, start, end, nbytes, shapes, types, values, stack = event[:11]
         made.append(
             FunctionEvent(
                 number + 1,
@@ -254,6 +276,8 @@ def _events(
                 cpu_memory_usage=nbytes,
                 is_user_annotation=kind == _RANGE,
                 is_backward=kind == _BACKWARD,
+                allocations=event[11],
+                bytes_moved=event[12],
             )
         )
         if parent >= 0:

@@ -7,6 +7,7 @@ Example:
             train(batch)
             prof.step()
     print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
+    print(prof.report())  # rates beside the machine's peak, and what would be faster
     prof.export_chrome_trace("trace.json")
 """
 
@@ -15,6 +16,7 @@ Example:
 from treadle.autograd.profiler import kineto_available, record_function
 from treadle.autograd.profiler_util import DeviceType
 
+from ._roofline import Roofline, roofline
 from .profiler import (
     ProfilerAction,
     ProfilerActivity,
@@ -25,6 +27,6 @@ from .profiler import (
 )
 
 __all__ = [
-    "DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile",
-    "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
+    "DeviceType", "ProfilerAction", "ProfilerActivity", "Roofline", "kineto_available",
+    "profile", "record_function", "roofline", "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip

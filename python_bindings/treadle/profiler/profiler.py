@@ -270,6 +270,11 @@ class profile:  # noqa: N801  PyTorch's name
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
 
+    def report(self, row_limit: int = 10) -> str:
+        """What took the time, and what would make the program faster; see
+        `treadle.autograd.profiler.profile.report`."""
+        return self._recorded().report(row_limit)
+
     def export_chrome_trace(self, path: str) -> None:
         """Write the events in the format that chrome://tracing and Perfetto show; compressed if the
         path ends with .gz."""

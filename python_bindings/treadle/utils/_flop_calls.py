@@ -1,4 +1,5 @@
-"""Recorded calls of operators, made again on tensors that have shapes and no data.
+"""The formulas that count recorded calls of operators; and such calls, made again on tensors that
+have shapes and no data.
 
 Example:
 
@@ -11,11 +12,69 @@ Example:
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from treadle import _C
 from treadle._ops import OpOverload, packet_named
 from treadle.autograd.grad_mode import no_grad
+
+
+OPERATOR, BACKWARD, RANGE = 0, 1, 2  # the kinds of recorded events
+Found = Tuple[Any, Callable[..., int]]  # an operator, and its formula
+
+
+class Inner(NamedTuple):
+    """An operator that runs in place of another, as which it is counted."""
+
+    counted_as: Any
+    formula: Callable[..., int]
+    only_in_gradients: bool = False
+
+
+inner: Dict[str, Inner] = {}
+# A convolution's gradients are counted by what they are made of.
+_GRADIENTS_OF_CONVOLUTION = ("ConvolutionBackward0", "aten::convolution_backward")
+
+
+def by_name(registry: Dict[Any, Callable[..., int]]) -> Dict[str, Found]:
+    """Operators with their formulas by the operators' names."""
+    return {
+        operator._qualified_op_name: (operator, formula) for operator, formula in registry.items()
+    }
+
+
+def formulas(
+    calls: Iterable[Tuple[str, int, int]], known: Dict[str, Found]
+) -> Iterator[Optional[Found]]:
+    """For each recorded event the formula that counts it, None if none does. calls: each event's
+    name, its kind and the place of the event around it (-1: none), which comes first. Nothing is
+    counted inside what is counted."""
+    # For each event whether it is inside one that was counted, and the node of a backward pass.
+    inside: List[bool] = []
+    nodes: List[str] = []
+    for name, kind, parent in calls:
+        counted = parent >= 0 and inside[parent]
+        node = nodes[parent] if parent >= 0 else ""
+        found = None
+        if kind == BACKWARD or name in _GRADIENTS_OF_CONVOLUTION:
+            node = name
+        elif kind == OPERATOR and not counted:
+            instead = inner.get(name)
+            if instead and (not instead.only_in_gradients or node in _GRADIENTS_OF_CONVOLUTION):
+                found = instead.counted_as, instead.formula
+            else:
+                found = known.get(name)
+        inside.append(counted or found is not None)
+        nodes.append(node)
+        yield found
+
+
+def flops_of(
+    formula: Callable[..., int], name: str, shapes: list, types: list, values: list
+) -> int:
+    """The floating-point operations of a recorded call, by its formula."""
+    args, kwargs, result = without_data(name, shapes, types, values)
+    return formula(*args, **kwargs, out_val=result)
 
 
 def without_data(

@@ -20,7 +20,7 @@ import json
 import warnings
 from collections import defaultdict
 from math import prod
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional
 
 from treadle import _C
 from treadle._ops import ops
@@ -205,33 +205,29 @@ def normalize_tuple(x: Any) -> tuple:
     return x if isinstance(x, tuple) else (x,)
 
 
-class _Inner(NamedTuple):
-    """An operator that runs in place of another, as which it is counted."""
-
-    counted_as: Any
-    formula: Callable[..., int]
-    only_in_gradients: bool = False
-
-
-# A convolution's gradients are counted by what they are made of.
-_GRADIENTS_OF_CONVOLUTION = ("ConvolutionBackward0", "aten::convolution_backward")
-# They are a convolution and a kernel of their own; attention has one kernel.
-_INNER: Dict[str, _Inner] = {
-    "aten::convolution": _Inner(aten.convolution_backward, conv_flop, only_in_gradients=True),
-    "aten::_convolution_grad_weight": _Inner(
-        aten.convolution_backward,
-        shape_wrapper(lambda *args, **kwargs: _grad_weight_flop(*args[:3])),
-    ),
-    "aten::_attention": _Inner(aten._scaled_dot_product_flash_attention_for_cpu, sdpa_flop),
-    "aten::_attention_backward": _Inner(
-        aten._scaled_dot_product_flash_attention_for_cpu_backward, sdpa_backward_flop
-    ),
-}
+# A convolution's gradients are counted by what they are made of: a convolution and a kernel of
+# their own. Attention has one kernel.
+_flop_calls.inner.update(
+    {
+        "aten::convolution": _flop_calls.Inner(
+            aten.convolution_backward, conv_flop, only_in_gradients=True
+        ),
+        "aten::_convolution_grad_weight": _flop_calls.Inner(
+            aten.convolution_backward,
+            shape_wrapper(lambda *args, **kwargs: _grad_weight_flop(*args[:3])),
+        ),
+        "aten::_attention": _flop_calls.Inner(
+            aten._scaled_dot_product_flash_attention_for_cpu, sdpa_flop
+        ),
+        "aten::_attention_backward": _flop_calls.Inner(
+            aten._scaled_dot_product_flash_attention_for_cpu_backward, sdpa_backward_flop
+        ),
+    }
+)
 
 
 # ---- the recording ----
 
-_OPERATOR, _BACKWARD = 0, 1
 _open: List["FlopCounterMode"] = []
 
 
@@ -313,10 +309,7 @@ class FlopCounterMode:
                 for operator, formula in (custom_mapping or {}).items()
             },
         }
-        self._by_name: Dict[str, Tuple[Any, Callable[..., int]]] = {
-            operator._qualified_op_name: (operator, formula)
-            for operator, formula in self.flop_registry.items()
-        }
+        self._by_name = _flop_calls.by_name(self.flop_registry)
         self._modules: FrozenSet[str] = frozenset({"Global"})
 
     def __enter__(self) -> "FlopCounterMode":
@@ -347,38 +340,17 @@ class FlopCounterMode:
 
     def _count(self, events: list) -> None:
         """Add what was recorded."""
-        # For each event whether it is inside one that was counted, and the node of a backward pass.
-        inside: List[bool] = []
-        nodes: List[str] = []
         prefix, sets = self.mod_tracker.prefix, self.mod_tracker.sets
-        for name, kind, _, parent, _, _, _, shapes, types, values, _ in events:
-            counted = parent >= 0 and inside[parent]
-            node = nodes[parent] if parent >= 0 else ""
-            if kind == _BACKWARD or name in _GRADIENTS_OF_CONVOLUTION:
-                node = name
-            elif kind != _OPERATOR:
-                if name.startswith(prefix):
-                    self._modules = sets[int(name[len(prefix) :])]
-            elif not counted:
-                found = self._formula_of(name, node)
-                if found is not None:
-                    counted = True
-                    call = (json.loads(shapes), json.loads(types), json.loads(values))
-                    self._add(*found, name, call)
-            inside.append(counted)
-            nodes.append(node)
-
-    def _formula_of(self, name: str, node: str) -> Optional[Tuple[Any, Callable[..., int]]]:
-        inner = _INNER.get(name)
-        if inner and (not inner.only_in_gradients or node in _GRADIENTS_OF_CONVOLUTION):
-            return inner.counted_as, inner.formula
-        return self._by_name.get(name)
-
-    def _add(self, operator: Any, formula: Callable[..., int], name: str, call: tuple) -> None:
-        args, kwargs, result = _flop_calls.without_data(name, *call)
-        flops = formula(*args, **kwargs, out_val=result)
-        for module in self._modules:
-            self._counts[module][operator] += flops
+        calls = ((name, kind, parent) for name, kind, _, parent, *_ in events)
+        for event, found in zip(events, _flop_calls.formulas(calls, self._by_name)):
+            name = event[0]
+            if found is not None:
+                operator, formula = found
+                flops = _flop_calls.flops_of(formula, name, *map(json.loads, event[7:10]))
+                for module in self._modules:
+                    self._counts[module][operator] += flops
+            elif name.startswith(prefix):
+                self._modules = sets[int(name[len(prefix) :])]
 
     @property
     def flop_counts(self) -> Dict[str, Dict[Any, int]]:
