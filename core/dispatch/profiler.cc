@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -217,15 +218,23 @@ int64_t distinct_bytes(const Value& value) {
 
 // What the operator reads of its arguments, and writes into them.
 int64_t traffic_of_arguments(const Operator& op, const Stack& stack) {
-  if (op.entry().data_free) return 0;
   const auto& parameters = op.schema().arguments;
-  int64_t sum = 0;
-  for (size_t i = 0; i < stack.size() && i < parameters.size(); ++i) {
-    // An in-place argument is read, then written; one of `out=` is written.
-    const int times = parameters[i].type.writes() && op.info().form != Form::Out ? 2 : 1;
-    sum += times * distinct_bytes(stack[i]);
+  const size_t count = std::min(stack.size(), parameters.size());
+  const bool kernel = !op.entry().data_free;
+  int64_t read = 0, changed = 0;
+  int arguments_changed = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const bool changes = parameters[i].type.writes();
+    (changes ? changed : read) += distinct_bytes(stack[i]);
+    arguments_changed += changes;
   }
-  return sum;
+  // The in-place form of an operator that has a result reads what it changes, and so does a kernel
+  // with other inputs. Filling a tensor and copying into one do not, nor does writing to `out=`.
+  const bool in_place_form = op.entry().op != &op;
+  const bool reads_changed = kernel && op.info().form != Form::Out &&
+                             (in_place_form || read > 0 || arguments_changed > 1);
+  if (!kernel && changed == 0) return 0;  // a view, or made of others
+  return read + (reads_changed ? 2 : 1) * changed;
 }
 
 // What it writes into new memory.

@@ -12,7 +12,7 @@ from typing import Any, Optional
 from treadle.autograd import _profiler_table
 
 _WORTH_A_LINE = 0.05  # of the recorded time
-_MOST_LINES = 5
+_MOST_ROWS = 5
 _NEAR_PEAK = 0.7
 _SHORT_CALL_US = 10.0
 _MANY_CALLS = 100
@@ -159,31 +159,33 @@ def _advice(rows: list[_Row], recorded_us: float, outside: float, peak: Any) -> 
             f"{_percent(outside, recorded_us)} of the time is outside operators: in Python, in "
             "loading data, in waiting. Recording with_stack=True shows the lines of the program."
         )
-    large = [row for row in rows if row.time >= _WORTH_A_LINE * recorded_us]
-    return lines + [_advice_for(row, recorded_us, peak) for row in large[:_MOST_LINES]]
+    large = [row for row in rows if row.time >= _WORTH_A_LINE * recorded_us][:_MOST_ROWS]
+    named: dict[str, list[str]] = {}  # what is said, and of which operators
+    for row in large:
+        share = _percent(row.time, recorded_us)
+        named.setdefault(_advice_for(row, peak), []).append(f"{row.name} ({share})")
+    return lines + [f"{', '.join(names)}: {text}" for text, names in named.items()]
 
 
-def _advice_for(row: _Row, recorded_us: float, peak: Any) -> str:
-    begin = f"{row.name} ({_percent(row.time, recorded_us)}): "
+def _advice_for(row: _Row, peak: Any) -> str:
     bandwidth = (row.bandwidth or 0.0) / peak.bytes_per_second
     arithmetic = (row.arithmetic or 0.0) / peak.flops_per_second
     if row.time / row.calls < _SHORT_CALL_US and row.calls >= _MANY_CALLS:
-        average = _profiler_table.time_text(row.time / row.calls)
-        return begin + f"{row.calls} calls of {average}: fewer calls on more elements cost less."
+        return "many calls of a few microseconds: fewer calls on more elements cost less."
     if arithmetic >= _NEAR_PEAK:
-        return begin + "near the peak of arithmetic: only less work takes less time."
+        return "near the peak of arithmetic: only less work takes less time."
     if bandwidth >= _NEAR_PEAK:
-        return begin + (
+        return (
             "limited by memory: in-place forms, out=, smaller elements or one operator in place of "
             "several move fewer bytes."
         )
     cores = len(os.sched_getaffinity(0))
     if peak.threads < cores:
-        return begin + (
+        return (
             f"below the peak with {peak.threads} of {cores} cores: treadle.set_num_threads({cores})"
             " uses all."
         )
-    return begin + (
+    return (
         "far from both peaks: contiguous arguments, more elements in a call or another operator "
         "for the same result may be faster."
     )

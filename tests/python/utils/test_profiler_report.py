@@ -39,6 +39,14 @@ def event_named(events, name):
 # ---- what is counted -----------------------------------------------------------------------------
 
 
+def step(x, gradient):
+    """A step of gradient descent by the operator itself: it may scale the gradient in place."""
+    treadle._fused_sgd_(
+        [x], [gradient], [], weight_decay=0, momentum=0, lr=1, dampening=0, nesterov=False,
+        maximize=False, is_first_step=True,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "call, name, moved",
     [
@@ -46,12 +54,16 @@ def event_named(events, name):
         (lambda x, y: x + 1, "aten::add", 2 * 400),
         (lambda x, y: x.add_(y), "aten::add_", 3 * 400),
         (lambda x, y: treadle.add(x, x, out=y), "aten::add", 3 * 400),
+        (lambda x, y: x.copy_(y), "aten::copy_", 2 * 400),
+        (lambda x, y: x.relu_(), "aten::relu_", 2 * 400),
+        (lambda x, y: step(x, y), "aten::_fused_sgd_", 4 * 400),
         (lambda x, y: x.t(), "aten::t", 0),
+        (lambda x, y: x.reshape(100), "aten::reshape", 0),
         (lambda x, y: x + y[:1].expand(10, 10), "aten::add", 2 * 400 + 40),
-        (lambda x, y: treadle.cat([x, y]), "aten::cat", 4 * 400),
+        (lambda x, y: treadle.cat([x, y]), "aten::_cat", 4 * 400),
         (lambda x, y: x.sum(), "aten::sum", 400 + 4),
-        (lambda x, y: x.double(), "aten::_to_copy", 400 + 800),
-        (lambda x, y: x.fill_(1), "aten::fill_", 2 * 400),
+        (lambda x, y: x.double(), "aten::copy_", 400 + 800),
+        (lambda x, y: x.fill_(1), "aten::_fill_", 400),
     ],
 )
 def test_bytes_moved(call, name, moved):
@@ -180,17 +192,19 @@ def test_text_of_a_report(monkeypatch):
         "operator in place of several move fewer bytes.\n"
         "* aten::gather (12 %): far from both peaks: contiguous arguments, more elements in a call "
         "or another operator for the same result may be faster.\n"
-        "* aten::neg (11 %): 9000 calls of 1.000us: fewer calls on more elements cost less.\n"
+        "* aten::neg (11 %): many calls of a few microseconds: fewer calls on more elements cost "
+        "less.\n"
     )
 
 
 def test_report_names_cores_that_are_idle(monkeypatch):
     monkeypatch.setattr(_profiler_report.os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
     monkeypatch.setattr(_roofline, "roofline", lambda: Roofline(1, 10e9, 100e9))
-    text = _profiler_report.report([made(1, "aten::gather", 0, 1000)], 1000.0, 10)
+    events = [made(1, "aten::gather", 0, 600), made(2, "aten::take", 600, 1000)]
+    text = _profiler_report.report(events, 1000.0, 10)
     assert text.splitlines()[-1] == (
-        "* aten::gather (100 %): below the peak with 1 of 4 cores: treadle.set_num_threads(4) uses "
-        "all."
+        "* aten::gather (60 %), aten::take (40 %): below the peak with 1 of 4 cores: "
+        "treadle.set_num_threads(4) uses all."
     )
 
 
