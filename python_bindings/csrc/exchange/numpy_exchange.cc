@@ -1,17 +1,20 @@
-// Exchange by the buffer protocol, so that NumPy is not needed to build or load the extension. A
-// tensor made from an array holds the buffer, and so the array, until its storage dies. An ndarray
+// Exchange with NumPy's arrays, by their fields, and with other objects by the buffer protocol. A
+// tensor holds the array or the buffer that it was made from until its storage dies. An ndarray
 // made from a tensor holds an UntypedStorage, which pins the memory.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/exchange/numpy_exchange.h"
 
-#include <array>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "aten/engine/named_errors.h"
 #include "autograd/view.h"
 #include "python_bindings/csrc/arguments/arg_parser.h"
 #include "python_bindings/csrc/arguments/convert.h"
+#include "python_bindings/csrc/exchange/numpy_api.h"
 #include "python_bindings/csrc/tensors/storage_object.h"
 #include "python_bindings/csrc/tensors/tensor_object.h"
 
@@ -69,18 +72,6 @@ ScalarType dtype_of_format(const char* format, Py_ssize_t size) {
       format ? format : "", "'");
 }
 
-const char* numpy_name(ScalarType dtype) {
-  check<ErrorKind::Type>(dtype != ScalarType::BFloat16 && !is_stored(dtype), OpName("numpy"),
-                         "expected a dtype that NumPy has, got ", dtype);
-  return name_of(dtype).data();
-}
-
-// NumPy's functions are looked up when first used.
-PyObject* numpy_attribute(const char* name, PyObject*& cache) {
-  if (!cache) cache = import_attribute("numpy", name).release();
-  return cache;
-}
-
 void warn_read_only() {
   checked(PyErr_WarnEx(PyExc_UserWarning,
                        "The given array or buffer is not writable: writing to a tensor over it is "
@@ -89,16 +80,53 @@ void warn_read_only() {
                        1));
 }
 
-}  // namespace
+// Memory of an array or a buffer, with its geometry.
+struct Memory {
+  char* first;
+  ScalarType dtype;
+  int64_t item_bytes;
+  IntList sizes, strides;  // strides in bytes
+  bool writable;
+};
 
-namespace {
-
-// The strides of the array itself. In its buffer, those of dimensions of size 1 are made up.
-DimVector array_strides(PyObject* array, const Py_buffer& view) {
-  if (!is_numpy_array(array)) return DimVector(view.strides, view.strides + view.ndim);
+// A tensor over it. hold() keeps the memory and gives the function that ends this, which runs when
+// the storage dies.
+template <class Hold>
+Tensor tensor_over(const Memory& memory, Hold&& hold) {
+  const int64_t item = memory.item_bytes;
   DimVector strides;
-  detail::read_ints("from_numpy", attribute(array, "strides").get(), 0, strides);
-  return strides;
+  int64_t low = 0, high = 0,
+          numel = 1;  // bytes from the first element to the lowest and the highest one
+  for (size_t d = 0; d < memory.sizes.size(); ++d) {
+    const int64_t size = memory.sizes[d], stride = memory.strides[d];
+    check<ErrorKind::Value>(stride % item == 0 || size <= 1, OpName("from_numpy"),
+                            "expected strides that are multiples of the ", item,
+                            " bytes of an element, got ", stride, "; copy the array first");
+    strides.push_back(stride / item);
+    numel *= size;
+    if (size > 1) (stride < 0 ? low : high) += (size - 1) * stride;
+  }
+  if (numel == 0) return empty_cpu(memory.sizes, memory.dtype);
+  char* lowest = memory.first + low;
+  const auto alignment = static_cast<uintptr_t>(item_size(to_real(memory.dtype)));
+  check<ErrorKind::Value>(reinterpret_cast<uintptr_t>(lowest) % alignment == 0,
+                          OpName("from_numpy"), "expected aligned elements; copy the array first");
+  Storage storage =
+      make_intrusive<StorageImpl>(lowest, static_cast<size_t>(high - low + item), kCPU,
+                                  hold(), memory.writable);
+  Tensor t(make_intrusive<TensorImpl>(std::move(storage), memory.dtype, IntList{0}));
+  t.impl()->set_geometry(memory.sizes, strides, -low / item);
+  return t;
+}
+
+// Takes a reference; the function that it gives drops it, on whichever thread.
+std::function<void()> hold_reference(PyObject* object) {
+  Py_INCREF(object);
+  return [object] {
+    if (!interpreter_alive()) return;
+    AcquireGil gil;
+    Py_DECREF(object);
+  };
 }
 
 std::shared_ptr<HeldBuffer> hold_array(PyObject* array) {
@@ -117,38 +145,27 @@ std::shared_ptr<HeldBuffer> hold_array(PyObject* array) {
 
 }  // namespace
 
-Tensor tensor_from_numpy(PyObject* array, bool warn) {
-  auto held = hold_array(array);
+Tensor tensor_from_numpy(PyObject* object, bool warn) {
+  if (is_numpy_array(object)) {
+    const auto& array = *reinterpret_cast<const numpy::Array*>(object);
+    const auto writable = [&] { return (array.flags & numpy::kWritable) != 0; };
+    // A warning can run any code, so what is read of the array is read after it.
+    if (warn && !writable() && numpy::dtype_of(*array.dtype)) warn_read_only();
+    if (const std::optional<ScalarType> dtype = numpy::dtype_of(*array.dtype)) {
+      const auto rank = static_cast<size_t>(array.dimensions);
+      return tensor_over({array.data, *dtype, item_size(*dtype), {array.sizes, rank},
+                          {array.strides, rank}, writable()},
+                         [&] { return hold_reference(object); });
+    }
+  }
+  auto held = hold_array(object);
   const Py_buffer& view = held->view();
   const ScalarType dtype = dtype_of_format(view.format, view.itemsize);
   if (view.readonly && warn) warn_read_only();
-
-  DimVector sizes, strides;
-  const DimVector bytes_between = array_strides(array, view);
-  int64_t low = 0, high = 0,
-          numel = 1;  // bytes from the first element to the lowest and the highest one
-  for (int d = 0; d < view.ndim; ++d) {
-    const int64_t size = view.shape[d], stride = bytes_between[static_cast<size_t>(d)];
-    check<ErrorKind::Value>(stride % view.itemsize == 0 || size <= 1, OpName("from_numpy"),
-                            "expected strides that are multiples of the ", int64_t{view.itemsize},
-                            " bytes of an element, got ", stride, "; copy the array first");
-    sizes.push_back(size);
-    strides.push_back(stride / view.itemsize);
-    numel *= size;
-    if (size > 1) (stride < 0 ? low : high) += (size - 1) * stride;
-  }
-  if (numel == 0) return empty_cpu(sizes, dtype);
-  char* first = static_cast<char*>(view.buf) + low;
-  check<ErrorKind::Value>(
-      reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(item_size(to_real(dtype))) == 0,
-      OpName("from_numpy"), "expected aligned elements; copy the array first");
-  const auto bytes = static_cast<size_t>(high - low + view.itemsize);
-  Storage storage = make_intrusive<StorageImpl>(
-      first, bytes, kCPU, [held] {}, !view.readonly);
-  held.reset();
-  Tensor t(make_intrusive<TensorImpl>(std::move(storage), dtype, IntList{0}));
-  t.impl()->set_geometry(sizes, strides, -low / view.itemsize);
-  return t;
+  const auto rank = static_cast<size_t>(view.ndim);
+  return tensor_over({static_cast<char*>(view.buf), dtype, view.itemsize, {view.shape, rank},
+                      {view.strides, rank}, !view.readonly},
+                     [&] { return [held] {}; });
 }
 
 Tensor tensor_from_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int64_t offset) {
@@ -195,27 +212,16 @@ PyObject* tensor_to_numpy(const Tensor& t, bool force) {
                             "expected a tensor whose ", conjugated ? "is_conj" : "is_neg",
                             "() is False, got one that is computed when it is read; use tensor.",
                             conjugated ? "resolve_conj" : "resolve_neg", "().numpy() instead");
-  if (is_stored(t.dtype())) numpy_name(t.dtype());  // raises
-  static PyObject *ndarray_type = nullptr, *dtype_type = nullptr;
-  PyObject* array_class = numpy_attribute("ndarray", ndarray_type);
-  static std::array<PyObject*, kMaxScalarTypes> dtypes{};
-  PyObject*& dtype = dtypes[static_cast<size_t>(t.dtype())];
-  if (!dtype) {
-    Object name = unicode(numpy_name(t.dtype()));
-    dtype = Object(PyObject_CallOneArg(numpy_attribute("dtype", dtype_type), name.get())).release();
-  }
-  Object shape(wrap_ints(t.sizes()));
-  if (t.numel() == 0)
-    return Object(PyObject_CallFunctionObjArgs(array_class, shape.get(), dtype, nullptr)).release();
+  const std::optional<int> number = numpy::number_of(t.dtype());
+  check<ErrorKind::Type>(number.has_value(), OpName("numpy"),
+                         "expected a dtype that NumPy has, got ", t.dtype());
   DimVector bytes(t.strides());
   for (int64_t& stride : bytes) stride *= t.element_size();
-  Object strides(wrap_ints(bytes));
   Object storage(wrap_for_array(t.storage()));
   named("numpy", [&] { t.impl()->storage_data(); });  // raises if it is too small
-  Object offset(PyLong_FromLongLong(t.storage_offset() * t.element_size()));
-  return Object(PyObject_CallFunctionObjArgs(array_class, shape.get(), dtype, storage.get(),
-                                             offset.get(), strides.get(), nullptr))
-      .release();
+  char* first = static_cast<char*>(t.storage()->data()) + t.storage_offset() * t.element_size();
+  return numpy::make_array(*number, t.sizes(), bytes, first, t.storage()->writable(),
+                           storage.release());
 }
 
 }  // namespace treadle::python

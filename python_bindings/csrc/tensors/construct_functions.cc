@@ -126,8 +126,8 @@ PyObject* asarray(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObj
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
-    check<ErrorKind::Type>(is_numpy_array(array), OpName("from_numpy"),
-                           "expected a NumPy array, got ", type_text(array));
+    if (!is_numpy_array(array))
+      fail<ErrorKind::Type>(OpName("from_numpy"), "expected a NumPy array, got ", type_text(array));
     return wrap(tensor_from_numpy(array, true));
   });
 }

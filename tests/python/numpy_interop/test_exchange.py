@@ -7,7 +7,9 @@ layouts.
 from __future__ import annotations
 
 import gc
+import sys
 import time
+import warnings
 import weakref
 from typing import Any
 
@@ -45,6 +47,44 @@ def test_from_numpy_shares_memory(dtype: str) -> None:
     assert t[0, 0].item() == 1
     t[1, 2] = 0
     assert a[1, 2] == 0
+
+
+@pytest.mark.parametrize("kind", [np.longlong, np.ulonglong, np.intc, np.uintc])
+def test_types_of_c_that_share_a_size(kind: type) -> None:
+    a = np.arange(3).astype(kind)
+    t = treadle.from_numpy(a)
+    assert t.tolist() == [0, 1, 2] and t.data_ptr() == _address(a)
+    assert t.element_size() == a.itemsize and t.dtype.is_signed == (a.dtype.kind == "i")
+
+
+def test_array_is_let_go_with_the_last_tensor() -> None:
+    a = np.zeros(3)
+    before = sys.getrefcount(a)
+    t = treadle.from_numpy(a)
+    view = t[1:]
+    assert sys.getrefcount(a) == before + 1
+    del t
+    assert sys.getrefcount(a) == before + 1
+    del view
+    assert sys.getrefcount(a) == before
+    treadle.from_numpy(a[:0])
+    with pytest.raises(ValueError):
+        treadle.from_numpy(np.zeros(10, np.uint8)[1:9].view(np.float64))
+    assert sys.getrefcount(a) == before
+
+
+def test_warning_that_changes_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = np.zeros(4, np.float32)
+    a.flags.writeable = False
+
+    def change(*args: Any, **kwargs: Any) -> None:
+        a.shape = (2, 2)
+
+    monkeypatch.setattr(warnings, "showwarning", change)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", change)
+        assert treadle.from_numpy(a).shape == (2, 2)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -1,0 +1,78 @@
+// NumPy's table of functions, and the numbers of its element types.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "python_bindings/csrc/exchange/numpy_api.h"
+
+#include <array>
+#include <utility>
+
+namespace treadle::python::numpy {
+namespace {
+
+// NumPy's numbers name C's types, of which two can have the same size.
+constexpr std::pair<int, ScalarType> kTypes[] = {
+    {0, ScalarType::Bool},     {1, ScalarType::Int8},       {2, ScalarType::UInt8},
+    {3, ScalarType::Int16},    {4, ScalarType::UInt16},     {5, ScalarType::Int32},
+    {6, ScalarType::UInt32},   {7, ScalarType::Int64},      {8, ScalarType::UInt64},
+    {9, ScalarType::Int64},    {10, ScalarType::UInt64},    {11, ScalarType::Float32},
+    {12, ScalarType::Float64}, {14, ScalarType::Complex64}, {15, ScalarType::Complex128},
+    {23, ScalarType::Float16},
+};
+static_assert(sizeof(int) == 4 && sizeof(long) == 8 && sizeof(long long) == 8);
+
+struct Functions {
+  PyTypeObject* array_type;
+  PyObject* (*descriptor)(int number);
+  // Takes over the reference to the descriptor.
+  PyObject* (*new_array)(PyTypeObject* type, PyObject* descriptor, int dimensions,
+                         const Py_ssize_t* sizes, const Py_ssize_t* strides, void* data, int flags,
+                         PyObject* object);
+  int (*set_base)(PyObject* array, PyObject* base);  // takes over the reference to the base
+};
+
+Functions read_table() {
+  Object module = Object::maybe(PyImport_ImportModule("numpy._core.multiarray"));
+  if (!module) {  // NumPy 1
+    PyErr_Clear();
+    module = Object(PyImport_ImportModule("numpy.core.multiarray"));
+  }
+  const Object capsule(PyObject_GetAttrString(module.get(), "_ARRAY_API"));
+  auto** table = static_cast<void**>(PyCapsule_GetPointer(capsule.get(), nullptr));
+  if (!table) throw PythonError{};
+  Functions functions;
+  functions.array_type = static_cast<PyTypeObject*>(table[2]);
+  functions.descriptor = reinterpret_cast<decltype(functions.descriptor)>(table[45]);
+  functions.new_array = reinterpret_cast<decltype(functions.new_array)>(table[94]);
+  functions.set_base = reinterpret_cast<decltype(functions.set_base)>(table[282]);
+  return functions;
+}
+
+}  // namespace
+
+std::optional<int> number_of(ScalarType dtype) {
+  for (const auto& [number, type] : kTypes)
+    if (type == dtype) return number;
+  return std::nullopt;
+}
+
+std::optional<ScalarType> dtype_of(const Dtype& dtype) {
+  if (dtype.byte_order != '=' && dtype.byte_order != '|') return std::nullopt;
+  for (const auto& [number, type] : kTypes)
+    if (number == dtype.number) return type;
+  return std::nullopt;
+}
+
+PyObject* make_array(int number, IntList sizes, IntList strides, void* data, bool writable, PyObject* owner) {
+  static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
+  Object kept(owner);
+  static const Functions functions = read_table();
+  PyObject* descriptor = functions.descriptor(number);
+  if (!descriptor) throw PythonError{};
+  Object array(functions.new_array(functions.array_type, descriptor,
+                                   static_cast<int>(sizes.size()), sizes.data(), strides.data(),
+                                   data, writable ? kWritable : 0, nullptr));
+  if (functions.set_base(array.get(), kept.release()) < 0) throw PythonError{};
+  return array.release();
+}
+
+}  // namespace treadle::python::numpy
