@@ -1,15 +1,12 @@
-// Batch and layer normalisation with their gradients, each in one or two passes over the data.
+// Layer normalisation with its gradients, each in one or two passes over the data.
 //
-// Ioffe & Szegedy, "Batch normalization" (2015); Ba et al., "Layer normalization" (2016). Sums run
-// in a fixed order: per plane or row first, then over planes or pieces of rows.
+// Ba et al., "Layer normalization" (2016). Sums run in a fixed order: per row first, then over
+// pieces of rows.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
-#include "aten/ops/_batch_norm_backward.h"
-#include "aten/ops/_batch_norm_train.h"
 #include "aten/ops/_layer_norm_backward.h"
 #include "aten/ops/native_layer_norm.h"
 #include "aten/ops/normalization/cpu/norm_sums.h"
@@ -17,104 +14,6 @@
 
 namespace treadle::cpu {
 namespace {
-
-// input as (batch, channels, plane).
-struct Channels {
-  int64_t batch, channels, plane;
-  explicit Channels(IntList s) : batch(s[0]), channels(s[1]), plane(1) {
-    for (size_t d = 2; d < s.size(); ++d) plane *= s[d];
-  }
-  int64_t count() const { return batch * plane; }
-  int64_t grain() const { return grain_of(count()); }
-};
-
-// Sum over the batch and plane of one channel; term(offset of the plane, index inside it).
-template <class C, class F>
-wide_type<C> channel_sum(const Channels& s, int64_t c, F&& term) {
-  if (s.plane == 1)
-    return long_sum<C>(s.batch, [&](int64_t n) { return term(n * s.channels + c, 0); });
-  wide_type<C> total = 0;
-  for (int64_t n = 0; n < s.batch; ++n) {
-    const int64_t base = (n * s.channels + c) * s.plane;
-    total += long_sum<C>(s.plane, [&](int64_t i) { return term(base, i); });
-  }
-  return total;
-}
-
-template <class T>
-void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
-                          const Tensor& out, const Tensor& mean, const Tensor& var) {
-  using C = compute_type<T>;
-  const Channels s(input.sizes());
-  const Tensor in = dense(input);
-  const Parameter<T> weights(weight, s.channels, T(1)), biases(bias, s.channels, T(0));
-  const T *x = in.data_as<T>(), *w = weights.data(), *b = biases.data();
-  T* y = out.data_as<T>();
-  parallel_for(s.channels, s.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      const auto n = static_cast<wide_type<C>>(s.count());
-      const C m = static_cast<C>(
-          channel_sum<C>(s, c,
-                         [&](int64_t base, int64_t i) { return static_cast<C>(x[base + i]); }) /
-          n);
-      const C v = static_cast<C>(channel_sum<C>(s, c,
-                                                [&](int64_t base, int64_t i) {
-                                                  const C d = static_cast<C>(x[base + i]) - m;
-                                                  return d * d;
-                                                }) /
-                                 n);
-      mean.data_as<C>()[c] = m;
-      var.data_as<C>()[c] = v;
-      const C scale = static_cast<C>(w[c]) / std::sqrt(v + static_cast<C>(eps));
-      const C shift = static_cast<C>(b[c]);
-      for (int64_t k = 0; k < s.batch; ++k) {
-        const int64_t base = (k * s.channels + c) * s.plane;
-        for (int64_t i = 0; i < s.plane; ++i)
-          y[base + i] = static_cast<T>((static_cast<C>(x[base + i]) - m) * scale + shift);
-      }
-    }
-  });
-}
-
-// With xhat = (x - mean) * rstd:  d weight = sum(g * xhat),  d bias = sum(g),
-// d x = weight * rstd * (g - mean(g) - xhat * mean(g * xhat)).
-template <class T>
-void batch_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tensor& weight,
-                             const Tensor& mean, const Tensor& var, double eps,
-                             const Tensor& grad_input, const Tensor& grad_weight,
-                             const Tensor& grad_bias) {
-  using C = compute_type<T>;
-  const Channels s(input.sizes());
-  const Tensor gr = dense(grad), in = dense(input), mu = dense(mean), sigma = dense(var);
-  const Parameter<T> weights(weight, s.channels, T(1));
-  const T *g = gr.data_as<T>(), *x = in.data_as<T>(), *w = weights.data();
-  T* gx = grad_input.data_as<T>();
-  parallel_for(s.channels, s.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      const C m = mu.data_as<C>()[c];
-      const C rstd = C(1) / std::sqrt(sigma.data_as<C>()[c] + static_cast<C>(eps));
-      const C sum = static_cast<C>(channel_sum<C>(
-          s, c, [&](int64_t base, int64_t i) { return static_cast<C>(g[base + i]); }));
-      const C dot = static_cast<C>(channel_sum<C>(s, c,
-                                                  [&](int64_t base, int64_t i) {
-                                                    return static_cast<C>(g[base + i]) *
-                                                           (static_cast<C>(x[base + i]) - m);
-                                                  }) *
-                                   rstd);
-      grad_weight.data_as<T>()[c] = static_cast<T>(dot);
-      grad_bias.data_as<T>()[c] = static_cast<T>(sum);
-      const C n = static_cast<C>(s.count());
-      const C scale = static_cast<C>(w[c]) * rstd, mean_g = sum / n, slope = dot * rstd / n;
-      for (int64_t k = 0; k < s.batch; ++k) {
-        const int64_t base = (k * s.channels + c) * s.plane;
-        for (int64_t i = 0; i < s.plane; ++i) {
-          gx[base + i] = static_cast<T>(scale * (static_cast<C>(g[base + i]) - mean_g -
-                                                 (static_cast<C>(x[base + i]) - m) * slope));
-        }
-      }
-    }
-  });
-}
 
 struct Rows {
   int64_t rows, length;
@@ -230,11 +129,6 @@ void layer_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList no
   });
 }
 
-const auto bn_registered = register_kernels<aten::ops::_batch_norm_train, DeviceType::CPU>(
-    []<class T>() { return &batch_norm_train_cpu<T>; }, "batch_norm_train_cpu");
-const auto bn_backward_registered =
-    register_kernels<aten::ops::_batch_norm_backward, DeviceType::CPU>(
-        []<class T>() { return &batch_norm_backward_cpu<T>; }, "batch_norm_backward_cpu");
 const auto ln_registered = register_kernels<aten::ops::native_layer_norm, DeviceType::CPU>(
     []<class T>() { return &layer_norm_cpu<T>; }, "layer_norm_cpu");
 const auto ln_backward_registered =
