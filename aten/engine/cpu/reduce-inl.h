@@ -8,7 +8,7 @@
 //     template <class A> static HWY_INLINE auto final(A acc, A n) { return acc; }
 //   };
 //   constexpr ReduceBlocks sum_blocks =
-//       reduce_blocks<sum_fn, TREADLE_NUMBERS::sum_fn, int64_t, float, double>();
+//       reduce_blocks<sum_fn, TREADLE_NUMBERS::sum_fn, false, int64_t, float, double>();
 //
 // A fold keeps kFoldBytes of accumulators whatever the vector's width, so that its bits do not
 // depend on the machine's vectors: lane l is combined with lane l + half, then l + quarter, and so
@@ -72,28 +72,47 @@ struct ReduceLoops {
       return as_element<V>(w);
   }
   // Elements at p, the rest of the vector being zero.
-  static HWY_INLINE V load_some(const T* p, int64_t n) {
-    if constexpr (is_vec<V>)
+  template <class S>
+  static HWY_INLINE V load_some(const S* p, int64_t n) {
+    if constexpr (!std::is_same_v<S, T>) {
+      const hn::Rebind<S, Tag<T>> narrow;
+      if (n >= kLanes) return {hn::PromoteTo(Tag<T>(), hn::LoadU(narrow, p))};
+      S few[kLanes] = {};
+      std::copy_n(p, n, few);
+      return {hn::PromoteTo(Tag<T>(), hn::LoadU(narrow, few))};
+    } else if constexpr (is_vec<V>) {
       return n >= kLanes ? load(p) : load_first(p, n);
-    else
+    } else {
       return *reinterpret_cast<const V*>(p);
+    }
   }
 
-  static void inner(void* acc, const void* x, int64_t n) {
-    const T* const p = static_cast<const T*>(x);
+  static void inner(void* acc, const void* x, int64_t n, int64_t rows, int64_t distance) {
+    fold_rows<T>(acc, x, n, rows, distance);
+  }
+  static void inner_of_float(void* acc, const void* x, int64_t n, int64_t rows,
+                             int64_t distance) {
+    fold_rows<float>(acc, x, n, rows, distance);
+  }
+  template <class S>
+  static HWY_INLINE void fold_rows(void* acc, const void* x, int64_t n, int64_t rows,
+                                   int64_t distance) {
+    const char* row = static_cast<const char*>(x);
+    T* to = static_cast<T*>(acc);
+    for (int64_t r = 0; r < rows; ++r, row += distance, ++to)
+      fold(to, reinterpret_cast<const S*>(row), n);
+  }
+  // Elements of type S, which are converted as they are loaded.
+  template <class S>
+  static HWY_INLINE void fold(void* acc, const S* p, int64_t n) {
     constexpr int64_t kWidth = kAccumulators * kLanes;
     V lanes[kAccumulators];
     int64_t i = 0;
     if constexpr (kHasInit) {
       for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = Fn::template init<V>();
     } else {
-      // The first elements start the lanes; where they do not fill them, one lane takes all.
-      if (n < kWidth) {
-        V one = load_some(p, 1);
-        for (i = 1; i < n; ++i) one = step(one, load_some(p + i, 1));
-        put(acc, one);
-        return;
-      }
+      // The first elements start the lanes. Where they do not fill them, the lanes are all.
+      if (n < kWidth) return put(acc, fold_few(p, n));
       for (int64_t k = 0; k < kAccumulators; ++k) lanes[k] = load_some(p + k * kLanes, kLanes);
       i = kWidth;
     }
@@ -130,6 +149,35 @@ struct ReduceLoops {
         lanes[0] = join(lanes[0], rotate_down(lanes[0], half));
     }
     put(acc, lanes[0]);
+  }
+  // The fold of fewer elements than there are lanes, by halves: those behind the last do not count.
+  static HWY_INLINE V fold_few(const T* p, int64_t n) {
+    if constexpr (is_vec<V>) {
+      V lanes[kAccumulators];
+      for (int64_t k = 0; k < kAccumulators && k * kLanes < n; ++k)
+        lanes[k] = load_some(p + k * kLanes, n - k * kLanes);
+      for (int64_t half = kAccumulators / 2; half > 0; half /= 2) {
+        for (int64_t k = 0; k < half && (k + half) * kLanes < n; ++k)
+          lanes[k] = join_first(lanes[k], lanes[k + half], n - (k + half) * kLanes);
+      }
+      for (int half = kLanes / 2; half > 0; half /= 2) {
+        if (half < n) lanes[0] = join_first(lanes[0], rotate_down(lanes[0], half), n - half);
+      }
+      return lanes[0];
+    } else {
+      V all[kAccumulators];
+      for (int64_t k = 0; k < n; ++k) all[k] = load_some(p + k, 1);
+      for (int64_t half = kAccumulators / 2; half > 0; half /= 2) {
+        for (int64_t k = 0; k < half && k + half < n; ++k) all[k] = join(all[k], all[k + half]);
+      }
+      return all[0];
+    }
+  }
+  // The first n lanes joined, those of `a` behind them.
+  static HWY_INLINE V join_first(V a, V b, int64_t n) {
+    const V joined = join(a, b);
+    if (n >= kLanes) return joined;
+    return where(Mask<T>{hn::FirstN(Tag<T>(), static_cast<size_t>(n))}, joined, a);
   }
   static HWY_INLINE void put(void* acc, V v) {
     if constexpr (is_vec<V>)
@@ -180,6 +228,19 @@ struct ReduceLoops {
     const void* const in[] = {acc, rows[0], rows[1], rows[2], rows[3]};
     pointwise_block<StepRows, T, false, 5, 0>(acc, in, nullptr, n);
   }
+  static void outer_rows_of_float(void* acc, const void* const* rows, int64_t n) {
+    std::array<const float*, kRowsAtOnce> p;
+    for (size_t r = 0; r < p.size(); ++r) p[r] = static_cast<const float*>(rows[r]);
+    T* const to = static_cast<T*>(acc);
+    const auto step_some = [&](int64_t i, int64_t count) HWY_ATTR {
+      return StepRows::eval(load_some(to + i, count), load_some(p[0] + i, count),
+                            load_some(p[1] + i, count), load_some(p[2] + i, count),
+                            load_some(p[3] + i, count));
+    };
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) store(step_some(i, kLanes), to + i);
+    if (i < n) store_first(step_some(i, n - i), to + i, n - i);
+  }
   static void combine(void* acc, const void* other, int64_t n) {
     const void* const in[] = {acc, other};
     pointwise_block<Combine, T, false, 2, 0>(acc, in, nullptr, n);
@@ -190,25 +251,35 @@ struct ReduceLoops {
     pointwise_block<Final, T, false, 1, 1>(acc, in, scalars, n);
   }
 
+  template <bool kWidens>
   static constexpr ReduceFunctions functions() {
-    ReduceFunctions f = {nullptr, &inner, &outer, &outer_rows, &combine, &final};
+    ReduceFunctions f;
+    f.inner = &inner;
+    f.outer = &outer;
+    f.outer_rows = &outer_rows;
+    f.combine = &combine;
+    f.final = &final;
     if constexpr (kHasInit) f.init = &init;
+    if constexpr (kWidens && kHasInit && std::is_same_v<T, double>) {
+      f.inner_of_float = &inner_of_float;
+      f.outer_rows_of_float = &outer_rows_of_float;
+    }
     return f;
   }
 };
 
 // NumberFn: Fn in the namespace TREADLE_NUMBERS. Ts: the types that the reduction accumulates in.
-template <class Fn, class NumberFn, class... Ts>
-constexpr ReduceBlocks reduce_blocks(bool widens = false) {
+template <class Fn, class NumberFn, bool kWidens, class... Ts>
+constexpr ReduceBlocks reduce_blocks() {
   ReduceBlocks blocks;
-  blocks.widens = widens;
+  blocks.widens = kWidens;
   (
       [&] {
         ReduceFunctions& f = blocks.by_dtype[static_cast<size_t>(scalar_type_of<Ts>)];
         if constexpr (is_vec<typename ValueOf<Ts>::type>)
-          f = ReduceLoops<Fn, Ts>::functions();
+          f = ReduceLoops<Fn, Ts>::template functions<kWidens>();
         else
-          f = TREADLE_NUMBERS::ReduceLoops<NumberFn, Ts>::functions();
+          f = TREADLE_NUMBERS::ReduceLoops<NumberFn, Ts>::template functions<false>();
       }(),
       ...);
   return blocks;

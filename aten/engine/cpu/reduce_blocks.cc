@@ -113,6 +113,9 @@ class Reduction {
         load_(converter(call.in_dtype, call.compute)),
         store_(converter(call.compute, call.out_dtype)),
         same_type_(call.in_dtype == call.compute),
+        of_float_(call.in_dtype == ScalarType::Float32 && f.inner_of_float != nullptr),
+        in_item_(item_size(call.in_dtype)),
+        inner_(of_float_ ? f.inner_of_float : f.inner),
         width_(same_type_ ? kWidth : std::min(kWidth, kConverted / kRowsAtOnce / item_)) {}
 
   void run() const {
@@ -149,6 +152,11 @@ class Reduction {
     }
   }
 
+  // Whether the loops read elements at this distance where they lie.
+  bool is_read_in_place(int64_t stride) const {
+    return (same_type_ || of_float_) && stride == in_item_;
+  }
+
   // ---- each output a fold ----
 
   // Converts the next n elements.
@@ -177,36 +185,35 @@ class Reduction {
     read(base, in, n, buffer);
     for (int64_t done = 0; done < n; done += kLanes)
       f_.outer(lanes, buffer + done * item_, std::min(kLanes, n - done));
-    f_.inner(acc, lanes, kLanes);
+    f_.inner(acc, lanes, kLanes, 1, 0);
   }
 
   // *acc = the fold of elements [begin, end) of the output whose first element is at `base`.
   void fold(const char* base, int64_t begin, int64_t end, char* acc) const {
-    const bool direct = same_type_ && call_.reduced_in_strides.back() == item_;
+    const bool direct = is_read_in_place(call_.reduced_in_strides.back());
     if (direct && call_.reduced_sizes.size() == 1 && end - begin <= kPiece) {
-      f_.inner(acc, base + begin * item_, end - begin);
+      inner_(acc, base + begin * in_item_, end - begin, 1, 0);
       return;
     }
     Walk in(call_.reduced_sizes, call_.reduced_in_strides, begin);
-    if (!same_type_ && item_ >= 8 && f_.init != nullptr && end - begin >= kRowsAtOnce * kLanes)
+    if (!direct && !same_type_ && item_ >= 8 && f_.init != nullptr && end - begin >= kRowsAtOnce * kLanes)
       return fold_converted(base, in, end - begin, acc);
     alignas(64) char buffer[kPiece * kMaxItem];
-    if (!same_type_ && call_.reduced_sizes.size() == 1 && end - begin <= kPiece) {
+    if (!direct && !same_type_ && call_.reduced_sizes.size() == 1 && end - begin <= kPiece) {
       read(base, in, end - begin, buffer);
-      return f_.inner(acc, buffer, end - begin);
+      return f_.inner(acc, buffer, end - begin, 1, 0);
     }
     Cascade cascade(f_, 1, item_);
     bool many = false;
     for (int64_t at = begin; at < end;) {
       const int64_t n = std::min(kPiece, end - at);
-      const char* piece = base + in.offset();
       if (direct && in.left() >= n) {
+        inner_(acc, base + in.offset(), n, 1, 0);
         in.advance(n);
       } else {
         read(base, in, n, buffer);
-        piece = buffer;
+        f_.inner(acc, buffer, n, 1, 0);
       }
-      f_.inner(acc, piece, n);
       at += n;
       if (!many && at == end) return;
       many = true;
@@ -215,16 +222,30 @@ class Reduction {
     std::memcpy(acc, cascade.finish(), static_cast<size_t>(item_));
   }
 
+  // acc[0..n) = the folds of the next n outputs, each of consecutive elements of one piece.
+  void fold_short_rows(Walk& in, int64_t n, char* acc) const {
+    for (int64_t done = 0; done < n;) {
+      const int64_t rows = std::min(n - done, in.left());
+      inner_(acc + done * item_, call_.in + in.offset(), call_.reduced, rows,
+             call_.kept_in_strides.back());
+      done += rows;
+      in.advance(rows);
+    }
+  }
+
   void run_inner() const {
     const int64_t chunks = (call_.reduced + kChunk - 1) / kChunk;
     if (chunks == 1) {
+      const bool short_rows = is_read_in_place(call_.reduced_in_strides.back()) &&
+                              call_.reduced_sizes.size() == 1 && call_.reduced <= kPiece;
       parallel_for(call_.outputs, std::max<int64_t>(1, kChunk / 2 / call_.reduced),
                    [&](int64_t begin, int64_t end) {
                      alignas(64) char acc[kBuffer * kMaxItem];
                      Walk in(call_.kept_sizes, call_.kept_in_strides, begin);
                      for (int64_t first = begin; first < end; first += kBuffer) {
                        const int64_t n = std::min(kBuffer, end - first);
-                       for (int64_t i = 0; i < n; ++i) {
+                       if (short_rows) fold_short_rows(in, n, acc);
+                       for (int64_t i = 0; i < n && !short_rows; ++i) {
                          fold(call_.in + in.offset(), 0, call_.reduced, acc + i * item_);
                          in.advance(1);
                        }
@@ -247,13 +268,14 @@ class Reduction {
 
   // ---- rows of outputs stepped together ----
 
-  // Steps kRowsAtOnce rows into acc[0..width). Rows are streams too short for the machine to see
-  // them coming: while bands of columns are stepped, those from `next` on are asked for, one after
-  // the other as they lie in memory.
-  void step_together(const void* const* rows, const char* next, int64_t width, char* acc) const {
+  // Steps kRowsAtOnce rows, which lie in memory as they are, into acc[0..width). Rows are streams
+  // too short for the machine to see them coming: while bands of columns are stepped, those from
+  // `next` on are asked for, one after the other as they lie in memory.
+  void step_in_place(const void* const* rows, const char* next, int64_t width, char* acc) const {
     constexpr int64_t kBandsOfRow = kBands / kRowsAtOnce;
-    const int64_t bytes = width * item_;
-    if (next == nullptr || bytes < kBands * kLine) return f_.outer_rows(acc, rows, width);
+    const auto step = of_float_ ? f_.outer_rows_of_float : f_.outer_rows;
+    const int64_t bytes = width * in_item_;
+    if (next == nullptr || bytes < kBands * kLine) return step(acc, rows, width);
     for (int64_t b = 0; b < kBands; ++b) {
       const char* const row = next + b / kBandsOfRow * call_.reduced_in_strides.back();
       const int64_t part = b % kBandsOfRow;
@@ -263,8 +285,8 @@ class Reduction {
       const int64_t first = width * b / kBands, count = width * (b + 1) / kBands - first;
       const void* band[kRowsAtOnce];
       for (int r = 0; r < kRowsAtOnce; ++r)
-        band[r] = static_cast<const char*>(rows[r]) + first * item_;
-      f_.outer_rows(acc + first * item_, band, count);
+        band[r] = static_cast<const char*>(rows[r]) + first * in_item_;
+      step(acc + first * item_, band, count);
     }
   }
 
@@ -272,7 +294,7 @@ class Reduction {
   // `base`.
   void step_rows(const char* base, int64_t width, int64_t begin, int64_t end, char* acc) const {
     const int64_t stride = call_.kept_in_strides.back();
-    const bool direct = same_type_ && stride == item_;
+    const bool direct = is_read_in_place(stride);
     Cascade cascade(f_, width, item_);
     Walk in(call_.reduced_sizes, call_.reduced_in_strides, begin);
     alignas(64) char buffer[kWidth * kMaxItem];
@@ -293,14 +315,16 @@ class Reduction {
             load_(static_cast<const char*>(rows[r]), stride, converted, item_, width);
             rows[r] = converted;
           }
-          const bool ask = direct && in.left() >= kRowsAtOnce;
-          step_together(rows, ask ? base + in.offset() : nullptr, width, acc);
+          if (direct)
+            step_in_place(rows, in.left() >= kRowsAtOnce ? base + in.offset() : nullptr, width, acc);
+          else
+            f_.outer_rows(acc, rows, width);
           at += kRowsAtOnce;
           continue;
         }
         if (fresh) {
           load_(row, stride, acc, item_, width);
-        } else if (direct) {
+        } else if (direct && same_type_) {
           f_.outer(acc, row, width);
         } else {
           load_(row, stride, buffer, item_, width);
@@ -379,6 +403,9 @@ class Reduction {
   ConvertFn* load_;
   ConvertFn* store_;
   bool same_type_;
+  bool of_float_;  // elements of float, which the loops convert
+  int64_t in_item_;
+  decltype(ReduceFunctions::inner) inner_;  // of elements as they lie in memory
   int64_t width_;  // kWidth, or less where elements are converted first
 };
 
