@@ -77,9 +77,7 @@ def _seconds_at_peak(call: Any) -> float:
         call()
     peak = profiler.roofline()
     moved = sum(event.bytes_moved for event in recording.events())
-    return max(
-        moved / peak.bytes_per_second, flops.get_total_flops() / peak.flops_per_second
-    )
+    return max(moved / peak.bytes_per_second, flops.get_total_flops() / peak.flops_per_second)
 
 
 class _Library:
@@ -181,7 +179,7 @@ def _say(text: str) -> None:
 
 @dataclass
 class _Calls:
-    """Plans, each with the kernels that it stands for; and the kernels that no plan measures."""
+    """Plans, each with the its kernels; and the kernels that no plan measures."""
 
     plans: list[tuple[Plan, Sequence[str]]] = field(default_factory=list)
     unscaled: list[str] = field(default_factory=list)
@@ -224,7 +222,10 @@ def _print_table(title: str, rows: list[Row], most: int) -> None:
         return
     print(f"\n{title}")
     header = f"{'operator':50s}{'no.':>4s}  {'larger in':18s}{'elements':>9s}{'threads':>8s}"
-    print(header + f"{'Treadle':>12s}{'PyTorch':>12s}{'ratio':>8s}{'of peak':>9s}  kernels that it stands for")
+    print(
+        header
+        + f"{'Treadle':>12s}{'PyTorch':>12s}{'ratio':>8s}{'of peak':>9s}  kernels that it stands for"
+    )
     for row in rows[: most or None]:
         print(row)
     if most and len(rows) > most:

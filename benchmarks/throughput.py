@@ -20,8 +20,8 @@ with its gradients. Operators that PyTorch lacks, or that one of the two refuses
 without a ratio; operators whose samples cannot be made larger, and kernels that no sample reaches,
 are named. The column "of peak" is the share of the machine's measured peak (./dev bench roofline)
 that Treadle's call reaches: of the memory's bandwidth or of the arithmetic, whichever is more; data
-in a cache can exceed 1. Each library has a process of its own, and they take turns; seconds are the processor's
-at one thread, the clock's at more, and the table has the medians of the rounds.
+in a cache can exceed 1. Each library has a process of its own, and they take turns; seconds are the
+processor's at one thread, the clock's at more, and the table has the medians of the rounds.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -231,8 +231,8 @@ int64_t traffic_of_arguments(const Operator& op, const Stack& stack) {
   // The in-place form of an operator that has a result reads what it changes, and so does a kernel
   // with other inputs. Filling a tensor and copying into one do not, nor does writing to `out=`.
   const bool in_place_form = op.entry().op != &op;
-  const bool reads_changed = kernel && op.info().form != Form::Out &&
-                             (in_place_form || read > 0 || arguments_changed > 1);
+  const bool reads_changed =
+      kernel && op.info().form != Form::Out && (in_place_form || read > 0 || arguments_changed > 1);
   if (!kernel && changed == 0) return 0;  // a view, or made of others
   return read + (reads_changed ? 2 : 1) * changed;
 }

@@ -28,7 +28,7 @@ struct Event {
   int32_t parent = -1;   // the event around it, by its place in what stop() returns
   int64_t begin_ns = 0;  // of a clock that only goes forward
   int64_t end_ns = 0;
-  int64_t bytes = 0;   // allocated less freed on this thread, with what it called
+  int64_t bytes = 0;        // allocated less freed on this thread, with what it called
   int64_t allocations = 0;  // on this thread, with what it called
   // Bytes of the tensors that it read and of those that it wrote, each element once; 0 for a view,
   // for an operator made of others, and if shapes were not asked for. Indices may leave out a part

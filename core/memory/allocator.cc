@@ -56,7 +56,7 @@ constinit GlobalCounts g_counts;
 
 struct ThreadCounts {
   std::atomic<int64_t> current{0}, peak{0}, allocations{0},
-      frees{0};         // since the last flush; written by one thread
+      frees{0};          // since the last flush; written by one thread
   ThreadMemory flushed;  // the sums of `current` and `allocations` at the flushes
   enum : uint8_t { kNew, kListed, kGone } state = kNew;
 

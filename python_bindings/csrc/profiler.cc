@@ -85,8 +85,8 @@ py::tuple stop() {
   py::list events;
   for (const profiler::Event& e : profiler::stop()) {
     events.append(py::make_tuple(e.name, static_cast<int>(e.kind), e.thread, e.parent, e.begin_ns,
-                                 e.end_ns, e.bytes, e.shapes, e.types, e.values, e.stack, e.allocations,
-                                 e.traffic));
+                                 e.end_ns, e.bytes, e.shapes, e.types, e.values, e.stack,
+                                 e.allocations, e.traffic));
   }
   return py::make_tuple(events, take_stacks());
 }

@@ -90,8 +90,7 @@ struct ReduceLoops {
   static void inner(void* acc, const void* x, int64_t n, int64_t rows, int64_t distance) {
     fold_rows<T>(acc, x, n, rows, distance);
   }
-  static void inner_of_float(void* acc, const void* x, int64_t n, int64_t rows,
-                             int64_t distance) {
+  static void inner_of_float(void* acc, const void* x, int64_t n, int64_t rows, int64_t distance) {
     fold_rows<float>(acc, x, n, rows, distance);
   }
   template <class S>

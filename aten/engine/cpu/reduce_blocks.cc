@@ -196,7 +196,8 @@ class Reduction {
       return;
     }
     Walk in(call_.reduced_sizes, call_.reduced_in_strides, begin);
-    if (!direct && !same_type_ && item_ >= 8 && f_.init != nullptr && end - begin >= kRowsAtOnce * kLanes)
+    if (!direct && !same_type_ && item_ >= 8 && f_.init != nullptr &&
+        end - begin >= kRowsAtOnce * kLanes)
       return fold_converted(base, in, end - begin, acc);
     alignas(64) char buffer[kPiece * kMaxItem];
     if (!direct && !same_type_ && call_.reduced_sizes.size() == 1 && end - begin <= kPiece) {
@@ -316,7 +317,8 @@ class Reduction {
             rows[r] = converted;
           }
           if (direct)
-            step_in_place(rows, in.left() >= kRowsAtOnce ? base + in.offset() : nullptr, width, acc);
+            step_in_place(rows, in.left() >= kRowsAtOnce ? base + in.offset() : nullptr, width,
+                          acc);
           else
             f_.outer_rows(acc, rows, width);
           at += kRowsAtOnce;
@@ -406,7 +408,7 @@ class Reduction {
   bool of_float_;  // elements of float, which the loops convert
   int64_t in_item_;
   decltype(ReduceFunctions::inner) inner_;  // of elements as they lie in memory
-  int64_t width_;  // kWidth, or less where elements are converted first
+  int64_t width_;                           // kWidth, or less where elements are converted first
 };
 
 }  // namespace

@@ -16,14 +16,15 @@ inline constexpr int kRowsAtOnce = 4;
 struct ReduceFunctions {
   // acc[i] = the result of no element; null where there is none.
   void (*init)(void* acc, int64_t n) = nullptr;
-  // acc[r] = the fold of n >= 1 elements from x on, of row r of `rows`, which begin `distance` bytes
-  // apart. The order of the fold depends on n alone.
+  // acc[r] = the fold of row r of `rows`: n >= 1 elements. Rows begin `distance` bytes apart, the
+  // first at x. The order of the fold depends on n alone.
   void (*inner)(void* acc, const void* x, int64_t n, int64_t rows, int64_t distance) = nullptr;
   // acc[i] = step(acc[i], x[i])
   void (*outer)(void* acc, const void* x, int64_t n) = nullptr;
   // The same for kRowsAtOnce rows one after the other, in one pass over `acc`.
   void (*outer_rows)(void* acc, const void* const* rows, int64_t n) = nullptr;
-  // inner and outer_rows of elements of float, for accumulators of double; null where there are none.
+  // inner and outer_rows of elements of float, for accumulators of double; null where there are
+  // none.
   void (*inner_of_float)(void* acc, const void* x, int64_t n, int64_t rows,
                          int64_t distance) = nullptr;
   void (*outer_rows_of_float)(void* acc, const void* const* rows, int64_t n) = nullptr;

@@ -62,15 +62,16 @@ std::optional<ScalarType> dtype_of(const Dtype& dtype) {
   return std::nullopt;
 }
 
-PyObject* make_array(int number, IntList sizes, IntList strides, void* data, bool writable, PyObject* owner) {
+PyObject* make_array(int number, IntList sizes, IntList strides, void* data, bool writable,
+                     PyObject* owner) {
   static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
   Object kept(owner);
   static const Functions functions = read_table();
   PyObject* descriptor = functions.descriptor(number);
   if (!descriptor) throw PythonError{};
-  Object array(functions.new_array(functions.array_type, descriptor,
-                                   static_cast<int>(sizes.size()), sizes.data(), strides.data(),
-                                   data, writable ? kWritable : 0, nullptr));
+  Object array(functions.new_array(functions.array_type, descriptor, static_cast<int>(sizes.size()),
+                                   sizes.data(), strides.data(), data, writable ? kWritable : 0,
+                                   nullptr));
   if (functions.set_base(array.get(), kept.release()) < 0) throw PythonError{};
   return array.release();
 }

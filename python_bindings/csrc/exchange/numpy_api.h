@@ -18,15 +18,13 @@
 namespace treadle::python::numpy {
 
 struct Dtype {
-  PyObject_HEAD
-  PyTypeObject* scalar;
+  PyObject_HEAD PyTypeObject* scalar;
   char kind, type, byte_order, flags;
   int number;  // of the element type, of those in `number_of`
 };
 
 struct Array {
-  PyObject_HEAD
-  char* data;
+  PyObject_HEAD char* data;
   int dimensions;
   Py_ssize_t* sizes;
   Py_ssize_t* strides;  // in bytes
@@ -43,6 +41,7 @@ std::optional<ScalarType> dtype_of(const Dtype& dtype);
 
 // An array over memory that `owner` keeps: `owner`'s reference is taken over. `strides` are in
 // bytes. Throws PythonError when NumPy cannot be imported.
-PyObject* make_array(int number, IntList sizes, IntList strides, void* data, bool writable, PyObject* owner);
+PyObject* make_array(int number, IntList sizes, IntList strides, void* data, bool writable,
+                     PyObject* owner);
 
 }  // namespace treadle::python::numpy

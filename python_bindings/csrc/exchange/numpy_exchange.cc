@@ -111,9 +111,8 @@ Tensor tensor_over(const Memory& memory, Hold&& hold) {
   const auto alignment = static_cast<uintptr_t>(item_size(to_real(memory.dtype)));
   check<ErrorKind::Value>(reinterpret_cast<uintptr_t>(lowest) % alignment == 0,
                           OpName("from_numpy"), "expected aligned elements; copy the array first");
-  Storage storage =
-      make_intrusive<StorageImpl>(lowest, static_cast<size_t>(high - low + item), kCPU,
-                                  hold(), memory.writable);
+  Storage storage = make_intrusive<StorageImpl>(lowest, static_cast<size_t>(high - low + item),
+                                                kCPU, hold(), memory.writable);
   Tensor t(make_intrusive<TensorImpl>(std::move(storage), memory.dtype, IntList{0}));
   t.impl()->set_geometry(memory.sizes, strides, -low / item);
   return t;
@@ -153,8 +152,12 @@ Tensor tensor_from_numpy(PyObject* object, bool warn) {
     if (warn && !writable() && numpy::dtype_of(*array.dtype)) warn_read_only();
     if (const std::optional<ScalarType> dtype = numpy::dtype_of(*array.dtype)) {
       const auto rank = static_cast<size_t>(array.dimensions);
-      return tensor_over({array.data, *dtype, item_size(*dtype), {array.sizes, rank},
-                          {array.strides, rank}, writable()},
+      return tensor_over({array.data,
+                          *dtype,
+                          item_size(*dtype),
+                          {array.sizes, rank},
+                          {array.strides, rank},
+                          writable()},
                          [&] { return hold_reference(object); });
     }
   }
@@ -163,8 +166,12 @@ Tensor tensor_from_numpy(PyObject* object, bool warn) {
   const ScalarType dtype = dtype_of_format(view.format, view.itemsize);
   if (view.readonly && warn) warn_read_only();
   const auto rank = static_cast<size_t>(view.ndim);
-  return tensor_over({static_cast<char*>(view.buf), dtype, view.itemsize, {view.shape, rank},
-                      {view.strides, rank}, !view.readonly},
+  return tensor_over({static_cast<char*>(view.buf),
+                      dtype,
+                      view.itemsize,
+                      {view.shape, rank},
+                      {view.strides, rank},
+                      !view.readonly},
                      [&] { return [held] {}; });
 }
 

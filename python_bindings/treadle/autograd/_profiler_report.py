@@ -50,9 +50,7 @@ def _rows(events: list[Any]) -> list[_Row]:
     from treadle.utils import _flop_calls, flop_counter
 
     places = {id(event): place for place, event in enumerate(events)}
-    calls = [
-        (event.name, _kind(event), places.get(id(event.cpu_parent), -1)) for event in events
-    ]
+    calls = [(event.name, _kind(event), places.get(id(event.cpu_parent), -1)) for event in events]
     known = _flop_calls.by_name(flop_counter.flop_registry)
     rows: dict[str, _Row] = {}
     for event, found in zip(events, _flop_calls.formulas(calls, known)):
@@ -133,9 +131,13 @@ def report(all_events: list[Any], recorded_us: float, row_limit: int) -> str:
     for row in rows[: row_limit if row_limit >= 0 else None]:
         cells.append(
             (
-                row.name, str(row.calls), text(row.time), _percent(row.time, recorded_us),
+                row.name,
+                str(row.calls),
+                text(row.time),
+                _percent(row.time, recorded_us),
                 *_rate(row.bandwidth, peak.bytes_per_second),
-                *_rate(row.arithmetic, peak.flops_per_second), str(row.allocations),
+                *_rate(row.arithmetic, peak.flops_per_second),
+                str(row.allocations),
             )  # fmt: skip
         )
     widths = [max(map(len, column)) for column in zip(*cells)]

@@ -28,5 +28,6 @@ from .profiler import (
 
 __all__ = [
     "DeviceType", "ProfilerAction", "ProfilerActivity", "Roofline", "kineto_available",
-    "profile", "record_function", "roofline", "schedule", "supported_activities", "tensorboard_trace_handler",
+    "profile", "record_function", "roofline", "schedule", "supported_activities",
+    "tensorboard_trace_handler",
 ]  # fmt: skip

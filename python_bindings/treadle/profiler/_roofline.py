@@ -66,7 +66,6 @@ def _measured() -> list[float]:
             3 * whole / _shortest(lambda: _C.add(a, b, out=c)),
             whole / _shortest(a.sum),
         )
-        del a, b, c
         x, y, z = (_C.ones(_SIDE, _SIDE) for _ in range(3))
         return [memory, 2.0 * _SIDE**3 / _shortest(lambda: _C.mm(x, y, out=z))]
 

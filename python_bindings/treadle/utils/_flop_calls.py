@@ -18,7 +18,6 @@ from treadle import _C
 from treadle._ops import OpOverload, packet_named
 from treadle.autograd.grad_mode import no_grad
 
-
 OPERATOR, BACKWARD, RANGE = 0, 1, 2  # the kinds of recorded events
 Found = Tuple[Any, Callable[..., int]]  # an operator, and its formula
 

@@ -20,7 +20,7 @@ import json
 import warnings
 from collections import defaultdict
 from math import prod
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from treadle import _C
 from treadle._ops import ops

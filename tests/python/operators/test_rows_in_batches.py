@@ -124,3 +124,16 @@ def test_a_column_of_rows_has_the_same_bits_as_rows(dtype):
     by_columns = left.t().contiguous().t()
     assert treadle.equal(by_columns @ right, expected)
     assert treadle.equal(by_columns[:3] @ right, expected[:3])
+
+
+@pytest.mark.parametrize("addend", [(40, 30), (1, 30), (30,), (40, 1), (1,), ()])
+@pytest.mark.parametrize("terms", [3, 300, 5000])
+def test_addmm_adds_last(addend, terms):
+    """Whatever the addend's shape and the length of the sums, and in place."""
+    a, b, c = treadle.randn(40, terms), treadle.randn(terms, 30), treadle.randn(addend)
+    expected = 0.5 * (a @ b) + 2 * c
+    for given in (c, treadle.stack([c, c], -1)[..., 0]):
+        assert treadle.equal(treadle.addmm(given, a, b, beta=2, alpha=0.5), expected)
+        assert treadle.equal(treadle.addmm(given.expand(40, 30), a, b, beta=2, alpha=0.5), expected)
+    whole = c.expand(40, 30).clone()
+    assert treadle.equal(whole.addmm_(a, b, beta=2, alpha=0.5), expected)

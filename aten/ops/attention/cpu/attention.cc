@@ -24,7 +24,7 @@
 #include "aten/ops/_attention.h"
 #include "aten/ops/_attention_backward.h"
 #include "aten/ops/_attention_dropout_mask.h"
-#include "aten/ops/attention/cpu/exp_rows.h"
+#include "aten/ops/attention/cpu/row_loops.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/random/cpu/random_blocks.h"
 #include "core/base/parallel.h"
@@ -33,8 +33,6 @@ namespace treadle::cpu {
 namespace {
 
 constexpr int64_t kQuery = 64, kKeys = 256;
-// So many batches give enough pieces of work to keep all of one batch together in backward.
-constexpr int64_t kManyBatches = 8;
 
 // The leading dimensions as one, and where each of them starts in a tensor of any strides.
 struct Batches {
@@ -167,17 +165,13 @@ struct Attention {
   }
 };
 
-// The largest of n numbers, NaN left out; -inf for none.
-template <class C>
-C largest(const C* x, int64_t n) {
-  C most[8];
-  std::fill_n(most, 8, -std::numeric_limits<C>::infinity());
-  int64_t j = 0;
-  for (; j + 8 <= n; j += 8) {
-    for (int64_t l = 0; l < 8; ++l) most[l] = x[j + l] > most[l] ? x[j + l] : most[l];
-  }
-  for (; j < n; ++j) most[0] = x[j] > most[0] ? x[j] : most[0];
-  return *std::max_element(most, most + 8);
+// y = x / by. The quotient of doubles, rounded to C, would be the same.
+template <class C, class T>
+void divide(const C* x, C by, T* y, int64_t n) {
+  if constexpr (std::is_same_v<C, T>)
+    row_loops<C>().divide(x, by, y, n);
+  else
+    for (int64_t e = 0; e < n; ++e) y[e] = static_cast<T>(x[e] / by);
 }
 
 template <class T>
@@ -192,9 +186,10 @@ void attention_cpu(const Tensor& query, const Tensor& key, const Tensor& value, 
     const int64_t batch = chunk / blocks, q0 = chunk % blocks * kQuery;
     const int64_t q1 = std::min(a.length, q0 + kQuery), rows = q1 - q0;
     Room<T> q_room, k_room, v_room;
-    // Each block of keys has its sums in C. The sums over all blocks are wider.
+    // Each block of keys has its sums in C. The sums over several blocks are wider.
+    const bool several = a.keys_for(q1) > kKeys;
     std::vector<C> s(a.block_size()), part(static_cast<size_t>(rows * width));
-    std::vector<W> o(static_cast<size_t>(rows * width), W(0));
+    std::vector<W> o(several ? part.size() : 0, W(0));
     std::vector<C> most(static_cast<size_t>(rows), -std::numeric_limits<C>::infinity());
     std::vector<W> total(static_cast<size_t>(rows), W(0));
     const auto q = a.rows(query, batch, q0, q1, q_room);
@@ -203,13 +198,13 @@ void attention_cpu(const Tensor& query, const Tensor& key, const Tensor& value, 
       a.scores(q, a.rows(key, batch, k0, k1, k_room), batch, q0, q1, k0, k1, s.data());
       for (int64_t i = 0; i < rows; ++i) {
         C* row = s.data() + i * a.pitch;
-        const C before = most[i], now = std::max(before, largest(row, k1 - k0));
+        const C before = most[i], now = std::max(before, row_loops<C>().largest(row, k1 - k0));
         if (std::isinf(now) && now < 0) {  // nothing but masked keys, or NaN
-          total[i] += exp_shifted(row, k1 - k0, C(0));
+          total[i] += row_loops<C>().exp_shifted(row, k1 - k0, C(0));
         } else {
           const C shrink = std::exp(before - now);
-          total[i] = total[i] * shrink + exp_shifted(row, k1 - k0, now);
-          for (int64_t e = 0; e < width; ++e) o[i * width + e] *= shrink;
+          total[i] = total[i] * shrink + row_loops<C>().exp_shifted(row, k1 - k0, now);
+          for (int64_t e = 0; several && e < width; ++e) o[i * width + e] *= shrink;
           most[i] = now;
         }
         if (a.dropout.active())
@@ -225,9 +220,13 @@ void attention_cpu(const Tensor& query, const Tensor& key, const Tensor& value, 
       const bool none = total[i] == W(0);
       lse[i] =
           none ? -std::numeric_limits<C>::infinity() : static_cast<C>(most[i] + std::log(total[i]));
-      for (int64_t e = 0; e < width; ++e)
-        y[i * width + e] =
-            static_cast<T>(none ? C(0) : static_cast<C>(o[i * width + e] / total[i]));
+      if (none)
+        std::fill_n(y + i * width, width, T(0));
+      else if (several)
+        for (int64_t e = 0; e < width; ++e)
+          y[i * width + e] = static_cast<T>(static_cast<C>(o[i * width + e] / total[i]));
+      else
+        divide(part.data() + i * width, static_cast<C>(total[i]), y + i * width, width);
     }
   });
 }
@@ -287,7 +286,7 @@ struct BackwardBlock {
         std::fill_n(srow, keys, C(0));
         continue;
       }
-      exp_shifted(prow, keys, lse[i]);
+      row_loops<C>().exp_shifted(prow, keys, lse[i]);
       C delta = 0;
       for (int64_t e = 0; e < a.value_width; ++e)
         delta +=
@@ -337,7 +336,9 @@ void attention_backward_cpu(const Tensor& grad, const Tensor& query, const Tenso
     put(dk, grad_key, (batch * a.source + k0) * a.width);
     put(dv, grad_value, (batch * a.source + k0) * a.value_width);
   };
-  if (a.batches.count >= kManyBatches) {
+  // Each thread takes whole batches where there are enough. Otherwise the queries' gradient is
+  // computed apart, so that the scores are computed twice. The sums, and so the bits, are the same.
+  if (a.batches.count >= num_threads()) {
     parallel_chunks(a.batches.count, [&](int64_t batch) {
       BackwardBlock<T> block{a, grad, out, lse};
       BlockSums<C> dq(a.length * a.width);

@@ -36,11 +36,44 @@ void fill_with(const Tensor& addend, const Tensor& out) {
   copy_strided(out, alias_with_geometry(addend, out.sizes(), strides, addend.storage_offset()));
 }
 
+// out = product + factor * addend, which is broadcast. `product` may be `out`.
+template <class T>
+void add_to_product(const Tensor& product, const Tensor& addend, T factor, const Tensor& out) {
+  const int64_t rows = out.sizes()[0], columns = out.sizes()[1];
+  const IntList sizes = addend.sizes(), strides = addend.strides();
+  const size_t dims = sizes.size();
+  const int64_t row = dims > 1 && sizes[0] > 1 ? strides[0] : 0;
+  const int64_t column = dims > 0 && sizes.back() > 1 ? strides.back() : 0;
+  const T *const sums = product.data_as<T>(), *const from = addend.data_as<T>();
+  T* const to = out.data_as<T>();
+  parallel_for(rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, columns)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const T *const sum = sums + i * columns, *const x = from + i * row;
+                   T* const y = to + i * columns;
+                   if (column == 1)
+                     for (int64_t j = 0; j < columns; ++j) y[j] = sum[j] + factor * x[j];
+                   else
+                     for (int64_t j = 0; j < columns; ++j) y[j] = sum[j] + factor * x[j * column];
+                 }
+               });
+}
+
 template <class T>
 void addmm_cpu(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                const Scalar& alpha, const Tensor& out) {
   // Numbers for integers lose their fractions.
   const auto a = alpha.checked_to<Factor<T>>("addmm"), b = beta.checked_to<Factor<T>>("addmm");
+  // The addend is added in one more pass over the product, which costs less than reading it while
+  // the product is computed. Sums of 16-bit floats would be rounded twice.
+  if constexpr (std::is_floating_point_v<T>) {
+    if (b != T(0) && out.numel() > 0) {
+      const bool in_place = self.storage() == out.storage();
+      const Tensor product = in_place ? empty_cpu(out.sizes(), out.dtype()) : out;
+      gemm<T>(matrix<T>(mat1), matrix<T>(mat2), product.data_as<T>(), out.sizes()[1], a, T(0));
+      return add_to_product<T>(product, self, b, out);
+    }
+  }
   // With beta == 0 the addend is ignored altogether, even a NaN in it.
   if (b != Factor<T>(0)) fill_with(self, out);
   gemm<T>(matrix<T>(mat1), matrix<T>(mat2), out.data_as<T>(), out.sizes()[1], a, b);

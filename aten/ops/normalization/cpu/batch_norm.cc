@@ -39,9 +39,9 @@ wide_type<C> channel_sum(const Channels& s, int64_t c, F&& term) {
   return total;
 }
 
-// `kSums` sums of each of `columns` columns: sum k of column c is at k * columns + c. add(row, first
-// column, width, sums) adds a part of a row; sum k of its columns is at k * width. The order of
-// additions depends only on the number of rows.
+// `kSums` sums of each of `columns` columns: sum k of column c is at k * columns + c.
+// add(row, first column, width, sums) adds a part of a row; sum k of its columns is at k * width.
+// The order of additions depends only on the number of rows.
 template <class C, int kSums, class Add>
 std::vector<wide_type<C>> column_sums(int64_t rows, int64_t columns, Add&& add) {
   constexpr int64_t kRows = 1024, kWidth = 512;  // of a piece, which one thread sums
@@ -94,8 +94,8 @@ void batch_norm_columns(int64_t rows, int64_t columns, const T* x, const T* w, c
       const T* row = x + r * columns;
       T* out = y + r * columns;
       for (int64_t c = 0; c < columns; ++c)
-        out[c] = static_cast<T>((static_cast<C>(row[c]) - mean[c]) * factor[c] +
-                                static_cast<C>(b[c]));
+        out[c] =
+            static_cast<T>((static_cast<C>(row[c]) - mean[c]) * factor[c] + static_cast<C>(b[c]));
     }
   });
 }
@@ -172,9 +172,9 @@ void batch_norm_backward_columns(int64_t rows, int64_t columns, const T* g, cons
                    const T *grow = g + r * columns, *row = x + r * columns;
                    T* out = gx + r * columns;
                    for (int64_t c = 0; c < columns; ++c)
-                     out[c] = static_cast<T>(
-                         scale[c] * (static_cast<C>(grow[c]) - mean_g[c] -
-                                     (static_cast<C>(row[c]) - mean[c]) * slope[c]));
+                     out[c] =
+                         static_cast<T>(scale[c] * (static_cast<C>(grow[c]) - mean_g[c] -
+                                                    (static_cast<C>(row[c]) - mean[c]) * slope[c]));
                  }
                });
 }
