@@ -222,10 +222,8 @@ def _print_table(title: str, rows: list[Row], most: int) -> None:
         return
     print(f"\n{title}")
     header = f"{'operator':50s}{'no.':>4s}  {'larger in':18s}{'elements':>9s}{'threads':>8s}"
-    print(
-        header
-        + f"{'Treadle':>12s}{'PyTorch':>12s}{'ratio':>8s}{'of peak':>9s}  kernels that it stands for"
-    )
+    header += f"{'Treadle':>12s}{'PyTorch':>12s}{'ratio':>8s}{'of peak':>9s}"
+    print(f"{header}  kernels that it stands for")
     for row in rows[: most or None]:
         print(row)
     if most and len(rows) > most:
