@@ -84,8 +84,8 @@ Unique unique_consecutive(const Tensor& self, bool return_inverse, bool return_c
   const Tensor flat = aten::reshape(self, {-1});
   auto [first, inverse, counts] = aten::_unique_rows(aten::reshape(flat, {self.numel(), 1}), false,
                                                      return_inverse, return_counts);
-  return {aten::take(flat, first),
-          return_inverse ? aten::reshape(inverse, self.sizes()) : inverse, counts};
+  return {aten::take(flat, first), return_inverse ? aten::reshape(inverse, self.sizes()) : inverse,
+          counts};
 }
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool /*assume_unique*/,

@@ -232,8 +232,7 @@ void max_pool_gather_cpu(const Tensor& grad, const Tensor& indices, int64_t spat
 template <class T>
 void max_unpool_cpu(const Tensor& self, const Tensor& indices, IntList output_size,
                     const Tensor& out) {
-  if (self.numel() == 0)
-    return static_cast<void>(std::fill_n(out.data_as<T>(), out.numel(), T(0)));
+  if (self.numel() == 0) return static_cast<void>(std::fill_n(out.data_as<T>(), out.numel(), T(0)));
   const PoolPlanes p(out.sizes(), self.sizes(), output_size.size());
   const Tensor from = aten::contiguous(self);
   const PoolIndices all("_max_unpool", p, indices);

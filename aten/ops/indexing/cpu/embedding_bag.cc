@@ -198,7 +198,7 @@ void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
                [&](int64_t begin, int64_t end) {
                  if (mode == kMax) return find_most(begin, end);
                  if constexpr (std::is_same_v<T, C>) {
-                   if (stride == 1 || width == 1) 
+                   if (stride == 1 || width == 1)
                      return add_up(BagSums<T>(width, longest, factor), begin, end);
                  }
                  add_up(StridedBagSums<T>(width, stride), begin, end);

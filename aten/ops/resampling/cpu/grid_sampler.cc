@@ -51,8 +51,8 @@ void grid_sampler_cpu(const Tensor& input, const Tensor& grid, int64_t interpola
   });
 }
 
-// The sums of the gradients of an image's elements, in every channel. If there are far more elements
-// than points, only elements that receive a gradient have sums: most of them receive none.
+// The sums of the gradients of an image's elements, in every channel. If there are far more
+// elements than points, only elements that receive a gradient have sums: most of them receive none.
 template <class C>
 class ImageSums {
   using W = wide_type<C>;

@@ -173,7 +173,8 @@ void apply(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out)
       const auto of_end = std::lower_bound(of, used.end(), last);
       r += last - first;
       if (inner == 1) {
-        elements_of(taps, weight.data(), used.data() + (of - used.begin()), of_end - of, plane, to_plane);
+        elements_of(taps, weight.data(), used.data() + (of - used.begin()), of_end - of, plane,
+                    to_plane);
         continue;
       }
       for (auto o = of; o < of_end; ++o) {

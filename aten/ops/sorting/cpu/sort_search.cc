@@ -11,8 +11,8 @@
 namespace treadle::cpu {
 namespace {
 
-// place[g]: the number of the `length` entries before the key of values[g], or before or equal to it
-// if `right`. entry(i) is the key of entry i. kGroup searches take their steps together, so that
+// place[g]: the number of the `length` entries before the key of values[g], or before or equal to
+// it if `right`. entry(i) is the key of entry i. kGroup searches take their steps together, so that
 // each waits for memory while the others do. No branch depends on an entry, as half of them would
 // be predicted wrongly.
 template <int kGroup, class T, class Entry>

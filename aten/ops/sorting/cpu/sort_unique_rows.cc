@@ -104,7 +104,7 @@ class Runs {
   }
 
   int64_t rows_;
-  std::vector<uint64_t> bits_;    // whether each row begins a run
+  std::vector<uint64_t> bits_;   // whether each row begins a run
   std::vector<int64_t> before_;  // how many runs begin before each chunk
 };
 

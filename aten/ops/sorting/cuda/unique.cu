@@ -141,11 +141,10 @@ std::tuple<Tensor, Tensor, Tensor> unique_rows_cuda(const Tensor& self, bool sor
   const Tensor input = aten::contiguous(self);
   const T* const from = input.data_as<T>();
   const int64_t rows = self.size(0), width = self.size(1);
-  const Tensor inverse =
-      empty_tensor({return_inverse ? rows : 0}, ScalarType::Int64, place.where);
-  const Runs runs = describe(from, width, ordered_rows(from, rows, width, sorted, place),
-                             return_inverse ? inverse.data_as<int64_t>() : nullptr, return_counts,
-                             place);
+  const Tensor inverse = empty_tensor({return_inverse ? rows : 0}, ScalarType::Int64, place.where);
+  const Runs runs =
+      describe(from, width, ordered_rows(from, rows, width, sorted, place),
+               return_inverse ? inverse.data_as<int64_t>() : nullptr, return_counts, place);
   return {runs.first, inverse, runs.counts};
 }
 
