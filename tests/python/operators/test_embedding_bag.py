@@ -1,4 +1,4 @@
-"""embedding_bag over tables of any width, whose rows may lie apart, in bags of few and many rows."""
+"""embedding_bag over tables of any width, whose rows may lie apart, in bags of any length."""
 
 # SPDX-License-Identifier: Apache-2.0
 
