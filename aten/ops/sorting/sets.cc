@@ -11,7 +11,6 @@
 #include "aten/ops/logical_not.h"
 #include "aten/ops/movedim.h"
 #include "aten/ops/ne.h"
-#include "aten/ops/new_empty.h"
 #include "aten/ops/new_full.h"
 #include "aten/ops/ones_like.h"
 #include "aten/ops/reshape.h"
@@ -30,14 +29,6 @@ namespace {
 
 using Unique = std::tuple<Tensor, Tensor, Tensor>;
 
-Tensor nothing(const Tensor& self) { return aten::new_empty(self, {0}, ScalarType::Int64); }
-
-Unique chosen(const Tensor& self, Tensor values, Tensor inverse, Tensor counts, bool with_inverse,
-              bool with_counts) {
-  return {std::move(values), with_inverse ? std::move(inverse) : nothing(self),
-          with_counts ? std::move(counts) : nothing(self)};
-}
-
 Unique unique_slices(const char* op, const Tensor& self, int64_t dim, bool sorted,
                      bool return_inverse, bool return_counts) {
   const int64_t d = wrap_dim(op, dim, self.dim());
@@ -49,9 +40,8 @@ Unique unique_slices(const char* op, const Tensor& self, int64_t dim, bool sorte
   check<ErrorKind::Runtime>(width > 0, OpName(op), "expected slices with elements, got shape ",
                             self.sizes(), " along dim = ", d);
   const Tensor rows = aten::reshape(aten::movedim(self, d, 0), {slices, width});
-  auto [first, inverse, counts] = aten::_unique_rows(rows, sorted);
-  return chosen(self, aten::index_select(self, d, first), inverse, counts, return_inverse,
-                return_counts);
+  auto [first, inverse, counts] = aten::_unique_rows(rows, sorted, return_inverse, return_counts);
+  return {aten::index_select(self, d, first), inverse, counts};
 }
 
 // `elements` and `test_elements` compared in the dtype `common`.
@@ -92,9 +82,10 @@ Unique unique_consecutive(const Tensor& self, bool return_inverse, bool return_c
   if (dim)
     return unique_slices("unique_consecutive", self, *dim, false, return_inverse, return_counts);
   const Tensor flat = aten::reshape(self, {-1});
-  auto [first, inverse, counts] = aten::_unique_rows(aten::reshape(flat, {self.numel(), 1}), false);
-  return chosen(self, aten::index_select(flat, 0, first), aten::reshape(inverse, self.sizes()),
-                counts, return_inverse, return_counts);
+  auto [first, inverse, counts] = aten::_unique_rows(aten::reshape(flat, {self.numel(), 1}), false,
+                                                     return_inverse, return_counts);
+  return {aten::take(flat, first), return_inverse ? aten::reshape(inverse, self.sizes()) : inverse,
+          counts};
 }
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool /*assume_unique*/,

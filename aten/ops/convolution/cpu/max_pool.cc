@@ -19,9 +19,13 @@
 #include "aten/ops/max_pool1d_with_indices.h"
 #include "aten/ops/max_pool2d_with_indices.h"
 #include "aten/ops/max_pool3d_with_indices.h"
+#include "aten/ops/reductions/cpu/extreme_search.h"
 
 namespace treadle::cpu {
 namespace {
+
+// Windows with at least so many neighbours are searched by vectors.
+constexpr int64_t kLongWindow = 24;
 
 // The largest value of each column under the rows of one window, and its row.
 template <class C>
@@ -78,11 +82,48 @@ void max_columns(const PoolPlanes& p, const PoolAxis& axis, const Columns<C>& co
   }
 }
 
+// The position of the largest of row[begin], row[begin + step], ... below `end`.
+template <class T>
+int64_t largest_of(const T* row, int64_t begin, int64_t end, int64_t step) {
+  using C = compute_type<T>;
+  if constexpr (simd::kHasExtremeSearch<T>) {
+    if (step == 1 && end - begin >= kLongWindow) {
+      int64_t best = begin + simd::position_of_extreme(row + begin, end - begin, true);
+      if (row[best] != row[best]) {
+        for (best = end - 1; best > begin && row[best] == row[best];) --best;
+      }
+      return best;
+    }
+  }
+  int64_t best = begin;
+  C top = static_cast<C>(row[begin]);
+  for (int64_t k = begin + step; k < end; k += step) {
+    const C v = static_cast<C>(row[k]);
+    const bool take = v > top || v != v;
+    top = take ? v : top;
+    best = take ? k : best;
+  }
+  return best;
+}
+
+// As max_rows and max_columns, under the one row with number `row`.
+template <class T>
+void max_in_row(const T* plane, const PoolPlanes& p, const PoolAxis& axis, int64_t row, T* values,
+                int64_t* indices) {
+  const T* const from = plane + row * p.in[2];
+  for (int64_t x = 0; x < p.out[2]; ++x) {
+    const int64_t best = largest_of(from, axis.begin[x], axis.end[x], axis.step);
+    values[x] = from[best];
+    indices[x] = row * p.in[2] + best;
+  }
+}
+
 template <class T>
 void max_pool(const Tensor& self, const PoolPlanes& p, const PoolAxes& axes, const Tensor& out,
               const Tensor& indices) {
   using C = compute_type<T>;
   const Tensor input = aten::contiguous(self);
+  const bool one_row = p.in[0] == 1 && p.in[1] == 1;
   p.for_each([&](int64_t begin, int64_t end) {
     const size_t width = static_cast<size_t>(p.in[2]);
     Columns<C> columns{std::vector<C>(width), std::vector<int64_t>(width)};
@@ -91,8 +132,15 @@ void max_pool(const Tensor& self, const PoolPlanes& p, const PoolAxes& axes, con
       int64_t at = n * p.out_size();
       for (int64_t z = 0; z < p.out[0]; ++z) {
         for (int64_t y = 0; y < p.out[1]; ++y, at += p.out[2]) {
-          max_rows(plane, p, axes, z, y, columns);
-          max_columns(p, axes[2], columns, out.data_as<T>() + at, indices.data_as<int64_t>() + at);
+          T* const values = out.data_as<T>() + at;
+          int64_t* const found = indices.data_as<int64_t>() + at;
+          if (one_row) {
+            max_in_row(plane, p, axes[2], axes[0].begin[z] * p.in[1] + axes[1].begin[y], values,
+                       found);
+          } else {
+            max_rows(plane, p, axes, z, y, columns);
+            max_columns(p, axes[2], columns, values, found);
+          }
         }
       }
     }
@@ -139,17 +187,6 @@ class PoolIndices {
   int64_t in_, out_;
 };
 
-// Calls visit(plane, index in the large plane, index in the small plane) for each index, plane by
-// plane.
-template <class F>
-void for_indices(const char* op, const PoolPlanes& p, const Tensor& indices, F&& visit) {
-  const PoolIndices all(op, p, indices);
-  p.for_each([&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n)
-      all.of_plane(n, [&](int64_t i, int64_t o) { visit(n, i, o); });
-  });
-}
-
 template <class T>
 void max_pool_backward_cpu(const Tensor& grad, const Tensor& indices, IntList input_size,
                            int64_t spatial, const Tensor& out) {
@@ -180,20 +217,34 @@ void max_pool_gather_cpu(const Tensor& grad, const Tensor& indices, int64_t spat
   if (out.numel() == 0) return;
   const PoolPlanes p(grad.sizes(), indices.sizes(), static_cast<size_t>(spatial));
   const Tensor g = aten::contiguous(grad);
-  for_indices("_max_pool_gather", p, indices, [&](int64_t n, int64_t i, int64_t o) {
-    out.data_as<T>()[n * p.out_size() + o] = g.data_as<T>()[n * p.in_size() + i];
+  const PoolIndices all("_max_pool_gather", p, indices);
+  const T* const from = g.data_as<T>();
+  T* const to = out.data_as<T>();
+  p.for_each([&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+      const T* const large = from + n * p.in_size();
+      T* const small = to + n * p.out_size();
+      all.of_plane(n, [=](int64_t i, int64_t o) { small[o] = large[i]; });
+    }
   });
 }
 
 template <class T>
 void max_unpool_cpu(const Tensor& self, const Tensor& indices, IntList output_size,
                     const Tensor& out) {
-  std::fill_n(out.data_as<T>(), out.numel(), T(0));
-  if (self.numel() == 0) return;
+  if (self.numel() == 0) return static_cast<void>(std::fill_n(out.data_as<T>(), out.numel(), T(0)));
   const PoolPlanes p(out.sizes(), self.sizes(), output_size.size());
   const Tensor from = aten::contiguous(self);
-  for_indices("_max_unpool", p, indices, [&](int64_t n, int64_t i, int64_t o) {
-    out.data_as<T>()[n * p.in_size() + i] = from.data_as<T>()[n * p.out_size() + o];
+  const PoolIndices all("_max_unpool", p, indices);
+  const T* const values = from.data_as<T>();
+  T* const to = out.data_as<T>();
+  p.for_each([&](int64_t begin, int64_t end) {
+    std::fill(to + begin * p.in_size(), to + end * p.in_size(), T(0));
+    for (int64_t n = begin; n < end; ++n) {
+      const T* const small = values + n * p.out_size();
+      T* const large = to + n * p.in_size();
+      all.of_plane(n, [=](int64_t i, int64_t o) { large[i] = small[o]; });
+    }
   });
 }
 

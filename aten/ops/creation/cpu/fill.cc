@@ -50,9 +50,9 @@ void linear_cpu(const Tensor& self, const Scalar& start, const Scalar& step) {
       static_cast<void>(Scalar(static_cast<int64_t>(last)).checked_to<T>("arange"));
     }
     parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        out[i] = Scalar(static_cast<int64_t>(first + by * static_cast<uint64_t>(i))).to<T>();
-      }
+      // A sum, as vectors have no product of 64 bits.
+      uint64_t value = first + by * static_cast<uint64_t>(begin);
+      for (int64_t i = begin; i < end; ++i, value += by) out[i] = static_cast<T>(value);
     });
     return;
   }
@@ -62,8 +62,16 @@ void linear_cpu(const Tensor& self, const Scalar& start, const Scalar& step) {
   static_cast<void>(Scalar(first).checked_to<T>("arange"));
   static_cast<void>(Scalar(first + by * static_cast<double>(n - 1)).checked_to<T>("arange"));
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      out[i] = Scalar(first + by * static_cast<double>(i)).to<T>();
+    // Counted from `begin` in 32 bits, which vectors convert to double.
+    const double before = static_cast<double>(begin);
+    const int32_t count = static_cast<int32_t>(end - begin);
+    for (int32_t i = 0; i < count; ++i) {
+      const Compute value = first + by * (before + static_cast<double>(i));
+      if constexpr (std::is_floating_point_v<T>)
+        out[begin + i] = static_cast<T>(value);
+      else
+        out[begin + i] = Scalar(value).to<T>();
+    }
   });
 }
 

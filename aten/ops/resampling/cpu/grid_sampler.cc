@@ -2,6 +2,8 @@
 // the points are defined in aten/ops/resampling/grid_sampling.h.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "aten/backend/cpu/long_sums.h"
@@ -49,14 +51,65 @@ void grid_sampler_cpu(const Tensor& input, const Tensor& grid, int64_t interpola
   });
 }
 
+// The sums of the gradients of an image's elements, in every channel. If there are far more
+// elements than points, only elements that receive a gradient have sums: most of them receive none.
+template <class C>
+class ImageSums {
+  using W = wide_type<C>;
+
+ public:
+  explicit ImageSums(const Sampling& s)
+      : size_(s.in_size()),
+        channels_(s.channels),
+        sparse_(s.points < size_ * channels_ / kFewPoints),
+        step_(sparse_ ? 1 : size_),
+        sums_(static_cast<size_t>(sparse_ ? 0 : size_ * channels_)) {}
+
+  // The sum of the first channel at an offset in the image. The others follow, step() apart.
+  int64_t place(int64_t at) {
+    if (!sparse_) return at;
+    const auto [found, added] = places_.try_emplace(at, static_cast<int64_t>(sums_.size()));
+    if (added) sums_.resize(sums_.size() + static_cast<size_t>(channels_));
+    return found->second;
+  }
+  int64_t step() const { return step_; }
+  W& operator[](int64_t place) { return sums_[static_cast<size_t>(place)]; }
+
+  // `out`: the image.
+  template <class T>
+  void store(T* out) const {
+    const auto rounded = [](W sum) { return static_cast<T>(static_cast<C>(sum)); };
+    if (!sparse_) {
+      std::transform(sums_.begin(), sums_.end(), out, rounded);
+      return;
+    }
+    std::fill_n(out, size_ * channels_, T(0));
+    for (const auto& [at, place] : places_) {
+      for (int64_t c = 0; c < channels_; ++c)
+        out[c * size_ + at] = rounded(sums_[static_cast<size_t>(place + c)]);
+    }
+  }
+
+ private:
+  static constexpr int64_t kFewPoints = 64;
+
+  int64_t size_, channels_;
+  bool sparse_;
+  int64_t step_;
+  std::vector<W> sums_;
+  std::unordered_map<int64_t, int64_t> places_;  // of `sums_`, by the offset in the image
+};
+
 template <class T>
 void grid_sampler_backward_cpu(const Tensor& grad, const Tensor& input, const Tensor& grid,
                                int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
                                const Tensor& grad_input, const Tensor& grad_grid) {
   using C = compute_type<T>;
-  std::fill_n(grad_input.data_as<T>(), grad_input.numel(), T(0));
-  std::fill_n(grad_grid.data_as<T>(), grad_grid.numel(), T(0));
-  if (grad.numel() == 0) return;
+  if (grad.numel() == 0) {
+    std::fill_n(grad_input.data_as<T>(), grad_input.numel(), T(0));
+    std::fill_n(grad_grid.data_as<T>(), grad_grid.numel(), T(0));
+    return;
+  }
   const Sampling s(input, grid, {interpolation_mode, padding_mode, align_corners});
   const Tensor in = aten::contiguous(input), g = aten::contiguous(grid),
                gr = aten::contiguous(grad);
@@ -64,18 +117,21 @@ void grid_sampler_backward_cpu(const Tensor& grad, const Tensor& input, const Te
   // An image at a time: its points add to the same elements.
   parallel_chunks(s.batch, [&](int64_t image) {
     Neighbours<C> n[3];
-    std::vector<wide_type<C>> sums(static_cast<size_t>(s.channels * s.in_size()), 0);
+    ImageSums<C> sums(s);
     for (int64_t p = 0; p < s.points; ++p) {
       const int64_t at_grid = (image * s.points + p) * s.coordinates;
       s.find<C>(reader(g.data_as<T>() + at_grid), n);
+      int64_t places[64], count = 0;
+      s.for_neighbours(n, [&](int64_t at, int, int, int) { places[count++] = sums.place(at); });
       C slope[3] = {0, 0, 0};
       for (int64_t c = 0; c < s.channels; ++c) {
         const int64_t plane = image * s.channels + c;
         const T* from = in.data_as<T>() + plane * s.in_size();
         const C share = static_cast<C>(gr.data_as<T>()[plane * s.points + p]);
+        const int64_t* place = places;
         s.for_neighbours(n, [&](int64_t at, int i, int j, int k) {
           const C wz = n[0].weight[i], wy = n[1].weight[j], wx = n[2].weight[k];
-          sums[c * s.in_size() + at] += share * (wz * wy * wx);
+          sums[*place++ + c * sums.step()] += share * (wz * wy * wx);
           const C value = share * static_cast<C>(from[at]);
           // A point that stands still has no slope, whatever the pixel is.
           const auto along = [&](C own, C others) {
@@ -89,9 +145,7 @@ void grid_sampler_backward_cpu(const Tensor& grad, const Tensor& input, const Te
       for (int64_t c = 0; c < s.coordinates; ++c)
         grad_grid.data_as<T>()[at_grid + c] = static_cast<T>(slope[2 - c]);
     }
-    std::transform(sums.begin(), sums.end(),
-                   grad_input.data_as<T>() + image * s.channels * s.in_size(),
-                   [](wide_type<C> sum) { return static_cast<T>(static_cast<C>(sum)); });
+    sums.store(grad_input.data_as<T>() + image * s.channels * s.in_size());
   });
 }
 

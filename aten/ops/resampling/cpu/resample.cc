@@ -39,6 +39,15 @@ struct Taps {
     return true;
   }
 
+  // The rows with terms. The others are zero.
+  std::vector<int64_t> used() const {
+    std::vector<int64_t> found;
+    for (int64_t o = 0; o < rows(); ++o) {
+      if (start[o] < start[o + 1]) found.push_back(o);
+    }
+    return found;
+  }
+
   Taps transposed(int64_t columns) const {
     Taps t;
     t.start.assign(static_cast<size_t>(columns) + 1, 0);
@@ -78,17 +87,23 @@ std::pair<int64_t, int64_t> around(const Tensor& t, int64_t dim) {
 // Rows with more terms are summed up so that the error does not grow with their number.
 constexpr int64_t kFewTaps = 8;
 
-// One output: the sum of elements of `line`, which is the resampled dimension.
+// Outputs that are sums of elements of `line`, which is the resampled dimension: those with the
+// numbers o[0], ..., o[count - 1] in the line `to`.
 template <class T, class C>
-T element_of(const Taps& taps, const std::vector<C>& weight, int64_t o, const T* line) {
-  const int64_t first = taps.start[o], count = taps.start[o + 1] - first;
-  const auto term = [&](int64_t i) {
-    return weight[first + i] * static_cast<C>(line[taps.index[first + i]]);
-  };
-  if (count > kFewTaps) return static_cast<T>(static_cast<C>(long_sum<C>(count, term)));
-  C sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += term(i);
-  return static_cast<T>(sum);
+void elements_of(const Taps& taps, const C* weight, const int64_t* o, int64_t count, const T* line,
+                 T* to) {
+  const int64_t *const start = taps.start.data(), *const index = taps.index.data();
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t first = start[o[k]], last = start[o[k] + 1];
+    const auto term = [&](int64_t i) { return weight[i] * static_cast<C>(line[index[i]]); };
+    C sum = 0;
+    if (last - first > kFewTaps) {
+      sum = static_cast<C>(long_sum<C>(last - first, [&](int64_t i) { return term(first + i); }));
+    } else {
+      for (int64_t i = first; i < last; ++i) sum += term(i);
+    }
+    to[o[k]] = static_cast<T>(sum);
+  }
 }
 
 // `inner` outputs side by side: the sum of a few rows of `plane`. `sums` has room for them.
@@ -97,7 +112,6 @@ void row_of_few(const Taps& taps, const std::vector<C>& weight, int64_t o, const
                 int64_t inner, C* sums, T* to) {
   if constexpr (std::is_same_v<T, C>) sums = to;
   const int64_t first = taps.start[o], last = taps.start[o + 1];
-  if (first == last) std::fill_n(sums, inner, C(0));
   for (int64_t i = first; i < last; ++i) {
     const T* const row = plane + taps.index[i] * inner;
     const C w = weight[i];
@@ -140,33 +154,46 @@ void apply(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out)
   T* const to = out.data_as<T>();
   const std::vector<C> weight(taps.weight.begin(), taps.weight.end());
   const bool copies = taps.copies();
+  const std::vector<int64_t> used = taps.used();
+  const bool zeros = static_cast<int64_t>(used.size()) < rows;
   // One element at a time if the dimension is the last, else whole rows of `inner` elements.
   const int64_t grain = std::max<int64_t>(1, 32768 / inner);
   parallel_for(outer * rows, grain, [&](int64_t begin, int64_t end) {
     if (copies) return copy_elements(taps, from, in, inner, begin, end, to);
     std::vector<C> few(static_cast<size_t>(std::is_same_v<T, C> ? 0 : inner));
     ColumnSums<C> sums(inner);
-    for (int64_t r = begin; r < end; ++r) {
-      const int64_t o = r % rows;
-      const T* plane = from + r / rows * in * inner;
+    if (zeros) std::fill(to + begin * inner, to + end * inner, T(0));
+    // The outputs of one plane at a time.
+    for (int64_t r = begin; r < end;) {
+      const int64_t at_plane = r / rows, first = r % rows;
+      const int64_t last = std::min(rows, first + end - r);
+      const T* const plane = from + at_plane * in * inner;
+      T* const to_plane = to + at_plane * rows * inner;
+      const auto of = std::lower_bound(used.begin(), used.end(), first);
+      const auto of_end = std::lower_bound(of, used.end(), last);
+      r += last - first;
       if (inner == 1) {
-        to[r] = element_of(taps, weight, o, plane);
+        elements_of(taps, weight.data(), used.data() + (of - used.begin()), of_end - of, plane,
+                    to_plane);
         continue;
       }
-      if (taps.start[o + 1] - taps.start[o] <= kFewTaps) {
-        row_of_few(taps, weight, o, plane, inner, few.data(), to + r * inner);
-        continue;
-      }
-      for (int64_t i = taps.start[o]; i < taps.start[o + 1]; ++i) {
-        const T* row = plane + taps.index[i] * inner;
-        const C w = weight[i];
-        sums.add_row([&](C* s) {
-          for (int64_t x = 0; x < inner; ++x) s[x] += w * static_cast<C>(row[x]);
+      for (auto o = of; o < of_end; ++o) {
+        T* const to_row = to_plane + *o * inner;
+        if (taps.start[*o + 1] - taps.start[*o] <= kFewTaps) {
+          row_of_few(taps, weight, *o, plane, inner, few.data(), to_row);
+          continue;
+        }
+        for (int64_t i = taps.start[*o]; i < taps.start[*o + 1]; ++i) {
+          const T* row = plane + taps.index[i] * inner;
+          const C w = weight[i];
+          sums.add_row([&](C* s) {
+            for (int64_t x = 0; x < inner; ++x) s[x] += w * static_cast<C>(row[x]);
+          });
+        }
+        sums.take([to_row](int64_t x, wide_type<C> sum) {
+          to_row[x] = static_cast<T>(static_cast<C>(sum));
         });
       }
-      sums.take([of_row = to + r * inner](int64_t x, wide_type<C> sum) {
-        of_row[x] = static_cast<T>(static_cast<C>(sum));
-      });
     }
   });
 }

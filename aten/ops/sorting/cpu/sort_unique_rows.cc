@@ -1,14 +1,17 @@
 // The distinct rows of a matrix: the first occurrence of each, the inverse index of each row, and
 // the count of each.
 //
-//   [[2, 1], [0, 0], [2, 1]]  ->  first [1, 0], inverse [1, 0, 1], counts [1,
-//   2]
+//   [[2, 1], [0, 0], [2, 1]]  ->  first [1, 0], inverse [1, 0, 1], counts [1, 2]
 //
 // `sorted` puts the rows in lexicographic order first; otherwise only neighbours are compared. A
 // row with a NaN equals no other.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <functional>
 #include <numeric>
+#include <vector>
 
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/_unique_rows.h"
@@ -19,43 +22,142 @@
 namespace treadle::cpu {
 namespace {
 
+// The runs of equal rows. A run's number is its place among them.
+class Runs {
+ public:
+  // begins(from, to, flags): for row i in [from, to), flags[i - from] is whether it begins a run.
+  template <class F>
+  Runs(int64_t rows, F&& begins) : rows_(rows), bits_(ceil_of(rows, kWord)) {
+    before_.resize(ceil_of(rows, kChunk) + 1);
+    for_chunks([&](int64_t chunk, int64_t first, int64_t last) {
+      int64_t count = 0;
+      for (int64_t word = first; word < last; ++word) {
+        uint8_t flags[kWord] = {};
+        const int64_t row = word * kWord;
+        begins(row, std::min(rows_, row + kWord), flags);
+        bits_[word] = packed(flags);
+        count += std::popcount(bits_[word]);
+      }
+      before_[chunk + 1] = count;
+    });
+    std::partial_sum(before_.begin(), before_.end(), before_.begin());
+  }
+
+  int64_t count() const { return before_.back(); }
+
+  // first[run]: the row that begins it.
+  void find_first(int64_t* first) const {
+    for_chunks([&](int64_t chunk, int64_t from, int64_t to) {
+      int64_t* next = first + before_[chunk];
+      for (int64_t word = from; word < to; ++word) {
+        const int64_t row = word * kWord;
+        if (bits_[word] == ~uint64_t{0}) {
+          std::iota(next, next + kWord, row);
+          next += kWord;
+          continue;
+        }
+        for (uint64_t bits = bits_[word]; bits != 0; bits &= bits - 1)
+          *next++ = row + std::countr_zero(bits);
+      }
+    });
+  }
+
+  // f(row, run), for each row.
+  template <class F>
+  void for_each_row(F&& f) const {
+    for_chunks([&](int64_t chunk, int64_t from, int64_t to) {
+      int64_t run = before_[chunk] - 1;
+      for (int64_t word = from; word < to; ++word) {
+        const int64_t row = word * kWord, count = std::min(kWord, rows_ - row);
+        for (int64_t i = 0; i < count; ++i) {
+          run += static_cast<int64_t>(bits_[word] >> i & 1);
+          f(row + i, run);
+        }
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kWord = 64, kChunk = kGrain;
+
+  static size_t ceil_of(int64_t n, int64_t by) { return static_cast<size_t>((n + by - 1) / by); }
+
+  // f(chunk, first word, end), in parallel.
+  template <class F>
+  void for_chunks(F&& f) const {
+    constexpr int64_t kWords = kChunk / kWord;
+    parallel_for(static_cast<int64_t>(bits_.size()), kWords,
+                 [&](int64_t first, int64_t last) { f(first / kWords, first, last); });
+  }
+
+  // Bit i is flags[i].
+  static uint64_t packed(const uint8_t* flags) {
+    uint64_t bits = 0;
+    for (int64_t byte = 0; byte < kWord / 8; ++byte) {
+      uint64_t eight = 0;
+      for (int64_t i = 0; i < 8; ++i)
+        eight |= static_cast<uint64_t>(flags[8 * byte + i]) << (8 * i);
+      // Flag i, which is bit 8 * i, goes to bit 56 + i.
+      bits |= (eight * 0x0102040810204080) >> 56 << (8 * byte);
+    }
+    return bits;
+  }
+
+  int64_t rows_;
+  std::vector<uint64_t> bits_;   // whether each row begins a run
+  std::vector<int64_t> before_;  // how many runs begin before each chunk
+};
+
 template <class T>
-std::tuple<Tensor, Tensor, Tensor> unique_rows_cpu(const Tensor& self, bool sorted) {
+std::tuple<Tensor, Tensor, Tensor> unique_rows_cpu(const Tensor& self, bool sorted,
+                                                   bool return_inverse, bool return_counts) {
   // A copy, as sorting must find the same rows at each comparison, and other threads may write.
   const Tensor input =
       sorted ? aten::clone(self, MemoryFormat::Contiguous) : aten::contiguous(self);
   const int64_t rows = input.size(0), width = input.size(1);
   const T* const from = input.data_as<T>();
-  std::vector<int64_t> order(rows);
+  std::vector<int64_t> order(static_cast<size_t>(sorted ? rows : 0));
   std::iota(order.begin(), order.end(), int64_t{0});
-  if (sorted) {
-    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-      for (int64_t k = 0; k < width; ++k) {
-        const auto x = ordered_key(from[a * width + k]), y = ordered_key(from[b * width + k]);
-        if (x != y) return x < y;
-      }
-      return a < b;
-    });
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    for (int64_t k = 0; k < width; ++k) {
+      const auto x = ordered_key(from[a * width + k]), y = ordered_key(from[b * width + k]);
+      if (x != y) return x < y;
+    }
+    return a < b;
+  });
+  const auto row_at = [&](int64_t i) { return sorted ? order[i] : i; };
+  const auto differ = [](const T& a, const T& b) {
+    return !(element_value(a) == element_value(b));
+  };
+
+  const Runs runs(rows, [&](int64_t begin, int64_t end, uint8_t* flags) {
+    if (begin == 0 && end > 0) flags[0] = 1;
+    const int64_t second = std::max<int64_t>(1, begin);
+    if (width == 1 && !sorted) {  // a loop of vectors
+      for (int64_t i = second; i < end; ++i) flags[i - begin] = differ(from[i], from[i - 1]);
+      return;
+    }
+    for (int64_t i = second; i < end; ++i) {
+      const T *const a = from + row_at(i) * width, *const b = from + row_at(i - 1) * width;
+      flags[i - begin] = !std::equal(a, a + width, b, std::not_fn(differ));
+    }
+  });
+
+  const Tensor first = empty_cpu({runs.count()}, ScalarType::Int64);
+  const Tensor inverse = empty_cpu({return_inverse ? rows : 0}, ScalarType::Int64);
+  const Tensor counts = empty_cpu({return_counts ? runs.count() : 0}, ScalarType::Int64);
+  int64_t* const firsts = first.data_as<int64_t>();
+  runs.find_first(firsts);
+  if (return_inverse) {
+    int64_t* const to = inverse.data_as<int64_t>();
+    runs.for_each_row([&](int64_t i, int64_t run) { to[row_at(i)] = run; });
   }
-  std::vector<int64_t> starts;
-  for (int64_t i = 0; i < rows; ++i) {
-    if (i == 0 || !std::equal(from + order[i] * width, from + (order[i] + 1) * width,
-                              from + order[i - 1] * width, [](const T& a, const T& b) {
-                                return element_value(a) == element_value(b);
-                              }))
-      starts.push_back(i);
+  if (return_counts && rows > 0) {
+    std::transform(firsts + 1, firsts + runs.count(), firsts, counts.data_as<int64_t>(),
+                   std::minus());
+    counts.data_as<int64_t>()[runs.count() - 1] = rows - firsts[runs.count() - 1];
   }
-  const int64_t runs = static_cast<int64_t>(starts.size());
-  starts.push_back(rows);
-  const Tensor first = empty_cpu({runs}, ScalarType::Int64);
-  const Tensor inverse = empty_cpu({rows}, ScalarType::Int64);
-  const Tensor counts = empty_cpu({runs}, ScalarType::Int64);
-  for (int64_t run = 0; run < runs; ++run) {
-    first.data_as<int64_t>()[run] = order[starts[run]];
-    counts.data_as<int64_t>()[run] = starts[run + 1] - starts[run];
-    for (int64_t i = starts[run]; i < starts[run + 1]; ++i)
-      inverse.data_as<int64_t>()[order[i]] = run;
-  }
+  if (sorted) std::transform(firsts, firsts + runs.count(), firsts, row_at);
   return {first, inverse, counts};
 }
 

@@ -135,14 +135,16 @@ SortedPairs ordered_rows(const T* from, int64_t rows, int64_t width, bool sorted
 }
 
 template <class T>
-std::tuple<Tensor, Tensor, Tensor> unique_rows_cuda(const Tensor& self, bool sorted) {
+std::tuple<Tensor, Tensor, Tensor> unique_rows_cuda(const Tensor& self, bool sorted,
+                                                    bool return_inverse, bool return_counts) {
   const Place place(self);
   const Tensor input = aten::contiguous(self);
   const T* const from = input.data_as<T>();
   const int64_t rows = self.size(0), width = self.size(1);
-  const Tensor inverse = empty_tensor({rows}, ScalarType::Int64, place.where);
-  const Runs runs = describe(from, width, ordered_rows(from, rows, width, sorted, place),
-                             inverse.data_as<int64_t>(), true, place);
+  const Tensor inverse = empty_tensor({return_inverse ? rows : 0}, ScalarType::Int64, place.where);
+  const Runs runs =
+      describe(from, width, ordered_rows(from, rows, width, sorted, place),
+               return_inverse ? inverse.data_as<int64_t>() : nullptr, return_counts, place);
   return {runs.first, inverse, runs.counts};
 }
 

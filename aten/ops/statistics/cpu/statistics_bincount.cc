@@ -36,7 +36,8 @@ Tensor counted(const int64_t* values, int64_t count, int64_t bins) {
   std::fill_n(table[0], bins, int64_t{0});
   // The values were checked; another thread may have changed them since.
   const auto add = [bins](int64_t* to, int64_t value) {
-    check<ErrorKind::Runtime>(value >= 0 && value < bins, OpName("bincount"),
+    check<ErrorKind::Runtime>(static_cast<uint64_t>(value) < static_cast<uint64_t>(bins),
+                              OpName("bincount"),
                               "expected self not to change while it is read, got a new ", value);
     ++to[value];
   };
@@ -60,9 +61,8 @@ Tensor bincount_cpu(const Tensor& self, const Tensor& weights, int64_t minlength
   // The least and the greatest value stand for all: where they fit, every one does.
   int64_t least = 0, greatest = -1;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t value = read_once(values + i);
-    least = std::min(least, value);
-    greatest = std::max(greatest, value);
+    least = std::min(least, values[i]);
+    greatest = std::max(greatest, values[i]);
   }
   if (least < 0) bins_up_to(least);
   const int64_t bins = greatest < 0 ? minlength : std::max(minlength, bins_up_to(greatest));

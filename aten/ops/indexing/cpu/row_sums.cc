@@ -1,0 +1,104 @@
+// Sums of a few rows of a table, by vectors: a few columns at a time, whose sums stay in registers.
+//
+// SPDX-License-Identifier: Apache-2.0
+#define TREADLE_TARGET_INCLUDE "aten/ops/indexing/cpu/row_sums.cc"
+#include "aten/backend/cpu/foreach_target.h"
+
+#include <tuple>
+#include <type_traits>
+
+#include "aten/ops/indexing/cpu/row_sums.h"
+#include "aten/scalar/vec-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace treadle::simd::HWY_NAMESPACE {
+
+template <class D, class V>
+HWY_INLINE void add_to(double* total, D d, V sums) {
+  using T = hn::TFromD<D>;
+  if constexpr (hn::MaxLanes(d) == 1) {
+    *total += static_cast<double>(hn::GetLane(sums));
+  } else if constexpr (std::is_same_v<T, double>) {
+    hn::StoreU(hn::Add(hn::LoadU(d, total), sums), d, total);
+  } else {
+    const hn::Repartition<double, D> wide;
+    const hn::Half<D> half;
+    double* const upper = total + hn::MaxLanes(wide);
+    const auto low = hn::PromoteTo(wide, hn::LowerHalf(half, sums));
+    const auto high = hn::PromoteTo(wide, hn::UpperHalf(half, sums));
+    hn::StoreU(hn::Add(hn::LoadU(wide, total), low), wide, total);
+    hn::StoreU(hn::Add(hn::LoadU(wide, upper), high), wide, upper);
+  }
+}
+
+template <class T>
+struct Rows {
+  const T* const* rows;
+  const T* factors;
+  int64_t count, width;
+};
+
+// The columns from k on, as many as whole groups of kVectors vectors have. The first behind them.
+template <int kVectors, bool kFactors, class D, class T>
+HWY_INLINE int64_t sum_columns(D d, const Rows<T>& of, int64_t k, T* sum, double* total) {
+  constexpr int64_t kLanes = hn::MaxLanes(D());
+  for (; k + kVectors * kLanes <= of.width; k += kVectors * kLanes) {
+    hn::Vec<D> sums[kVectors];
+    for (auto& s : sums) s = hn::Zero(d);
+    for (int64_t row = 0; row < of.count; ++row) {
+      const auto factor = hn::Set(d, kFactors ? of.factors[row] : T(1));
+      for (int v = 0; v < kVectors; ++v) {
+        const auto values = hn::LoadU(d, of.rows[row] + k + v * kLanes);
+        sums[v] = hn::Add(sums[v], kFactors ? hn::Mul(values, factor) : values);
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      if (total)
+        add_to(total + k + v * kLanes, d, sums[v]);
+      else
+        hn::StoreU(sums[v], d, sum + k + v * kLanes);
+    }
+  }
+  return k;
+}
+
+template <bool kFactors, class T>
+void sum_all_columns(const Rows<T>& of, T* sum, double* total) {
+  int64_t k = sum_columns<8, kFactors>(Tag<T>(), of, 0, sum, total);
+  k = sum_columns<1, kFactors>(Tag<T>(), of, k, sum, total);
+  k = sum_columns<1, kFactors>(hn::CappedTag<T, 4>(), of, k, sum, total);
+  sum_columns<1, kFactors>(hn::CappedTag<T, 1>(), of, k, sum, total);
+}
+
+template <class T>
+void sum_rows(const T* const* rows, const T* factors, int64_t count, int64_t width, T* sum,
+              double* total) {
+  const Rows<T> of{rows, factors, count, width};
+  if (factors) return sum_all_columns<true>(of, sum, total);
+  sum_all_columns<false>(of, sum, total);
+}
+
+using RowSums = std::tuple<SumRows<float>, SumRows<double>>;
+const RowSums& row_sums() {
+  static constexpr RowSums table{&sum_rows<float>, &sum_rows<double>};
+  return table;
+}
+
+}  // namespace treadle::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace treadle::simd {
+
+HWY_EXPORT(row_sums);
+
+template <class T>
+SumRows<T> sum_rows() {
+  return std::get<SumRows<T>>(HWY_DYNAMIC_DISPATCH(row_sums)());
+}
+
+template SumRows<float> sum_rows();
+template SumRows<double> sum_rows();
+
+}  // namespace treadle::simd
+#endif  // HWY_ONCE
