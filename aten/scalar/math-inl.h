@@ -549,7 +549,7 @@ HWY_INLINE Vec<T> atanh(Vec<T> x) {
                where(size == one, copysign(set(kInf<T>), x), where(isnan(x), x, set(kNaN<T>))));
 }
 
-// ---- activations ----------------------------------------------------------------------------------
+// ---- activations --------------------------------------------------------------------------------
 
 // factor / (1 + exp(-x)); the exponential is that of -|x|, which does not overflow.
 template <class T>

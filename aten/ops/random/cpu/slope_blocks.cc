@@ -26,8 +26,8 @@ HWY_INLINE Doubles fused(Doubles a, Doubles b, Doubles c) {
   return {hn::MulAdd(a.raw, b.raw, c.raw)};
 }
 
-// With F(a, z) = z^a e^-z N / gamma(end), N the numerator of the series, the derivative of z by a is
-// -(dF / da) / (dF / dz) = (z / a) (N (digamma(end) - log z) - dN / da) / D.
+// With F(a, z) = z^a e^-z N / gamma(end), N the numerator of the series, the derivative of z by a
+// is -(dF / da) / (dF / dz) = (z / a) (N (digamma(end) - log z) - dN / da) / D.
 HWY_INLINE Doubles gamma_slope_of_float(Doubles a, Doubles z) {
   const GammaSeries series = gamma_series<true>(a, z);
   const Doubles inverse = set(1.0) / series.end, square = inverse * inverse;

@@ -1,5 +1,5 @@
-// The derivatives of gamma and beta numbers (gamma_slopes.h) of floats by the buffer, with the widest
-// vectors this machine has.
+// The derivatives of gamma and beta numbers (gamma_slopes.h) of floats by the buffer, with the
+// widest vectors this machine has.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
