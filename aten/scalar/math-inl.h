@@ -11,6 +11,7 @@
 #endif
 
 #include "aten/scalar/complex_math.h"
+#include "aten/scalar/float_tables.h"
 #include "aten/scalar/int_math.h"
 #include "aten/scalar/scalar_math.h"
 #include "aten/scalar/special-inl.h"
@@ -280,6 +281,13 @@ HWY_INLINE Vec<T> log1p(Vec<T> x) {
 // float in lanes of a CPU: through double, with the same functions, is quicker than lane by lane.
 template <class T>
 inline constexpr bool kThroughDouble = std::is_same_v<T, float>&& Vec<T>::kLanes > 1;
+// Whether MulAdd rounds once. Elsewhere, some functions of float lose digits unless they go through
+// double.
+#if HWY_NATIVE_FMA
+inline constexpr bool kFusesProducts = true;
+#else
+inline constexpr bool kFusesProducts = false;
+#endif
 // By Horner's rule, the highest power first.
 template <class T, size_t N>
 HWY_INLINE Vec<T> polynomial(const T (&c)[N], Vec<T> x) {
@@ -297,10 +305,67 @@ HWY_INLINE Vec<double> exp2_of_float(Vec<double> t) {
   const auto scale = hn::ShiftLeft<52>(hn::BitCast(bits, rounded.raw));
   return polynomial(kExp2, t - n) * Vec<double>{hn::BitCast(Tag<double>(), scale)};
 }
+// A positive normal x as 2^e m with m in [sqrt(1/2), sqrt(2)).
+struct Scaled {
+  Vec<double> e, m;
+};
+HWY_INLINE Scaled scaled_by_power(Vec<double> x) {
+  const Tag<double> d;
+  const hn::RebindToUnsigned<Tag<double>> bits;
+  // Exponents become doubles in the lowest bits of 2^52.
+  constexpr uint64_t kExponents = uint64_t{0xFFF} << 52, kUp = uint64_t{1024} << 52,
+                     kRoot = 0x3FE6A09E667F3BCD, kMagic = 0x4330000000000000;
+  const auto given = hn::BitCast(bits, x.raw);
+  const auto above = hn::Sub(given, hn::Set(bits, kRoot - kUp));  // e + 1024, and the rest
+  const auto counted = hn::Or(hn::ShiftRight<52>(above), hn::Set(bits, kMagic));
+  const auto whole = hn::Sub(hn::And(above, hn::Set(bits, kExponents)), hn::Set(bits, kUp));
+  return {{hn::Sub(hn::BitCast(d, counted), hn::Set(d, 0x1p52 + 1024))},
+          {hn::BitCast(d, hn::Sub(given, whole))}};
+}
+// log2(x), to 2^-44 of it: a series in (m - 1) / (m + 1) gives log2(m).
+template <class V>
+HWY_INLINE V log2_of_float(V x) {
+  const Scaled scaled = scaled_by_power(x);
+  const V one = set(1.0), s = (scaled.m - one) / (scaled.m + one), z = s * s;
+  return {hn::MulAdd(s.raw, polynomial(tables::kLog2, z).raw, scaled.e.raw)};
+}
+// log(1 + x) for x > -1, to 2^-44 of it: where 1 + x is its own m, x has the digits of m - 1.
+template <class V>
+HWY_INLINE V log1p_of_float(V x) {
+  const V one = set(1.0);
+  const Scaled scaled = scaled_by_power(x + one);
+  const V above = where(scaled.e == set(0.0), x, V(scaled.m - one));
+  const V s = above / (scaled.m + one), z = s * s;
+  const V y = {hn::MulAdd(s.raw, polynomial(tables::kLog2, z).raw, scaled.e.raw)};
+  return y * set(std::numbers::ln2);
+}
+template <class V>
+HWY_INLINE V log_of_float(V x) {
+  return log2_of_float(x) * set(std::numbers::ln2);
+}
+// e^x for |x| <= 138, to 2^-32 of it; beyond, what a float shows as infinity and zero.
+template <class V>
+HWY_INLINE V exp_of_float(V x) {
+  const V t = x * set(std::numbers::log2e);
+  return exp2_of_float({at_least(at_most(t.raw, 200.0), -200.0)});
+}
+// 2^n 2^s, where x = n + s, the power in two factors as that of exp_float.
+template <class V>
+HWY_INLINE V exp2_float(V x) {
+  const auto y = at_least(at_most(x.raw, 129.0f), -152.0f);
+  const Rounded power = round_product(y, 1.0f, 2 * 127);
+  const V s = {hn::Sub(y, power.n)};
+  const auto half = hn::ShiftRight<1>(power.bits);
+  const auto first = power_of_two(half), second = power_of_two(hn::Sub(power.bits, half));
+  const auto rest =
+      hn::MulAdd(s.raw, polynomial(tables::kExp2, s).raw, hn::Set(Tag<float>(), 1.0f));
+  return {hn::Mul(hn::Mul(first, rest), second)};
+}
 template <class T>
 HWY_INLINE Vec<T> exp2(Vec<T> x) {
-  if constexpr (kThroughDouble<T>) {
-    // Infinite and zero where these are.
+  if constexpr (kThroughDouble<T> && kFusesProducts) {
+    return exp2_float(x);
+  } else if constexpr (kThroughDouble<T>) {
     const auto power = [](Vec<double> v) HWY_ATTR {
       return exp2_of_float({at_least(at_most(v.raw, 200.0), -200.0)});
     };
@@ -327,9 +392,7 @@ HWY_INLINE Vec<T> logaddexp2(Vec<T> a, Vec<T> b) {
 // of pi.
 template <class T, class F>
 HWY_INLINE Vec<T> or_lanes(Vec<T> x, T limit, Vec<T> fast, F slow) {
-  const Mask<T> in_range = abs(x) < set(limit);
-  if (HWY_LIKELY(hn::AllTrue(Tag<T>(), in_range.raw))) return fast;
-  return where(in_range, fast, map_lanes(slow, x));
+  return fill_lanes(abs(x) < set(limit), fast, slow, x);
 }
 template <class T>
 inline constexpr T kTrigLimit = sizeof(T) == 4 ? T(10000) : T(100000);
@@ -347,13 +410,46 @@ HWY_INLINE Vec<T> cos(Vec<T> x) {
   const Mask<T> flat = abs(x) < set(sizeof(T) == 4 ? T(0x1p-12) : T(1.0536e-8));
   return where(flat, set(T(1)), y);
 }
+// sin(x) and cos(x) of a float below 10^5, to 2^-33 of them: x is a multiple of pi / 2, which is
+// taken off in three parts, the first two of so few bits that their products are exact, and a rest.
+struct Angle {
+  Vec<double> sine, cosine;
+};
+template <class V>
+HWY_INLINE Angle angle_of_float(V x) {
+  const hn::RebindToUnsigned<Tag<double>> bits;
+  const Tag<double> d;
+  const V shift = set(0x1.8p52), shifted = x * set(2 / std::numbers::pi) + shift;
+  const auto n = (shifted - shift).raw;
+  auto rest = hn::NegMulAdd(n, hn::Set(d, 0x1.921fb544p+0), x.raw);
+  rest = hn::NegMulAdd(n, hn::Set(d, 0x1.0b4611a6p-34), rest);
+  const V r = {hn::NegMulAdd(n, hn::Set(d, 0x1.3198a2e037073p-69), rest)};
+  const V square = r * r, s = r * polynomial(tables::kSine, square);
+  const V c = polynomial(tables::kCosine, square);
+  // The lowest two bits of n say by how many quarters the angle is turned.
+  const auto quarters = hn::BitCast(bits, shifted.raw);
+  const auto one = hn::Set(bits, 1);
+  const auto is_odd = hn::Eq(hn::And(quarters, one), one);
+  const Mask<double> odd = {hn::RebindMask(Tag<double>(), is_odd)};
+  const auto turned = [&](V y, auto by) HWY_ATTR {
+    const auto sign = hn::ShiftLeft<62>(hn::And(by, hn::Set(bits, 2)));
+    return V{hn::BitCast(Tag<double>(), hn::Xor(hn::BitCast(bits, y.raw), sign))};
+  };
+  return {turned(where(odd, c, s), quarters), turned(where(odd, s, c), hn::Add(quarters, one))};
+}
+inline constexpr double kAngleLimit = 1e5;
 template <class T>
 HWY_INLINE Vec<T> tan(Vec<T> x) {
+  const auto slow = [](T v) { return std::tan(v); };
   if constexpr (kThroughDouble<T>) {
-    const Vec<T> y = through_double([](Vec<double> v) HWY_ATTR { return sin(v) / cos(v); }, x);
+    const auto quotient = [](Vec<double> v) HWY_ATTR {
+      const Angle angle = angle_of_float(v);
+      return angle.sine / angle.cosine;
+    };
+    const Vec<T> y = or_lanes(x, T(kAngleLimit), through_double(quotient, x), slow);
     return where(x == set(T(0)), x, y);
   } else {
-    return map_lanes([](T v) { return std::tan(v); }, x);
+    return map_lanes(slow, x);
   }
 }
 // sin(pi x) / (pi x); half turns are taken off before the product with pi is rounded, so that the
@@ -380,18 +476,17 @@ HWY_INLINE Vec<T> atan(Vec<T> x) {
 template <class T>
 HWY_INLINE Vec<T> atan2(Vec<T> y, Vec<T> x) {
   if constexpr (kThroughDouble<T>) {
+    // The quotient of the smaller by the larger, and the angle from the nearest axis.
     const auto angle = [](Vec<double> v, Vec<double> u) HWY_ATTR {
       constexpr double kPi = std::numbers::pi;
-      const auto by_side = [u](double right, double left)
-                               HWY_ATTR { return where(signbit(u), set(left), set(right)); };
-      const Vec<double> zero = set(0.0);
-      // The quotient has no number where both are zero, or infinite.
-      Vec<double> turned = atan(v / u) + copysign(by_side(0, kPi), v);
-      const auto exactly = [&](Mask<double> both, Vec<double> there)
-                               HWY_ATTR { turned = where(both, copysign(there, v), turned); };
-      exactly(logical_and(u == zero, v == zero), by_side(0, kPi));
-      exactly(logical_and(isinf(u), isinf(v)), by_side(kPi / 4, 3 * kPi / 4));
-      return turned;
+      const Vec<double> up = abs(v), along = abs(u), larger = fmax(up, along);
+      Vec<double> q = fmin(up, along) / larger;
+      q = where(larger == set(0.0), larger,
+                where(fmin(up, along) == set(kInf<double>), set(1.0), q));
+      const Vec<double> near = q * polynomial(tables::kArctangent, q * q);
+      const Vec<double> first = where(up > along, set(kPi / 2) - near, near);
+      const Vec<double> y = copysign(where(signbit(u), set(kPi) - first, first), v);
+      return where(logical_or(isnan(u), isnan(v)), u + v, y);
     };
     return through_double(angle, y, x);
   } else {
@@ -454,128 +549,8 @@ HWY_INLINE Vec<T> atanh(Vec<T> x) {
                where(size == one, copysign(set(kInf<T>), x), where(isnan(x), x, set(kNaN<T>))));
 }
 
-// ---- special functions and activations ----------------------------------------------------------
+// ---- activations --------------------------------------------------------------------------------
 
-// q of erfc(x) = exp(-x^2) q(t) / (1 + 2x), t = (x - 2) / (x + 2); fitted on 0 <= x <= 10.2.
-template <class T>
-HWY_INLINE Vec<T> erfc_polynomial(Vec<T> t) {
-  constexpr T kQ[] = {T(7.9351516940042e-05),  T(1.6925304757917e-04),  T(-4.0071873991330e-04),
-                      T(-1.4206321233598e-03), T(1.2527163914520e-03),  T(8.7090271116811e-03),
-                      T(-8.0308754705396e-03), T(-5.4217815596076e-02), T(1.6405104060988e-01),
-                      T(-1.6603052242704e-01), T(-9.2763820663843e-02), T(1.2769783826877e+00)};
-  return polynomial(kQ, t);
-}
-// erfc(x) for x >= 0, to 2^-29.9 of it where it is a float's.
-HWY_INLINE Vec<double> erfc_positive(Vec<double> x) {
-  x = where(x > set(11.0), set(11.0), x);
-  // One division: of 1 by both denominators.
-  const Vec<double> far = x + set(2.0), scale = set(1.0) + x + x;
-  const Vec<double> inverse = set(1.0) / (far * scale);
-  const Vec<double> q = erfc_polynomial((x - set(2.0)) * scale * inverse);
-  return exp2_of_float(x * x * set(-std::numbers::log2e)) * q * far * inverse;
-}
-// erf(x) for |x| < 1/2, by the powers of x^2 up to the last above 2^-30.
-HWY_INLINE Vec<double> erf_small(Vec<double> x) {
-  constexpr double kSeries[] = {1.2055332981789664e-04, -8.548327023450853e-04,
-                                5.2239776254421878e-03, -2.6866170645131252e-02,
-                                1.1283791670955126e-01, -3.7612638903183754e-01,
-                                1.1283791670955126};
-  return x * polynomial(kSeries, x * x);
-}
-template <class T>
-HWY_INLINE Vec<T> erf(Vec<T> x) {
-  if constexpr (kThroughDouble<T>) {
-    return through_double(
-        [](Vec<double> v) HWY_ATTR {
-          const Vec<double> size = abs(v), far = copysign(set(1.0) - erfc_positive(size), v);
-          return where(size < set(0.5), erf_small(v), far);
-        },
-        x);
-  } else {
-    return map_lanes([](T v) { return std::erf(v); }, x);
-  }
-}
-template <class T>
-HWY_INLINE Vec<T> erfc(Vec<T> x) {
-  if constexpr (kThroughDouble<T>) {
-    return through_double(
-        [](Vec<double> v) HWY_ATTR {
-          const Vec<double> y = erfc_positive(abs(v));
-          return where(v < set(0.0), set(2.0) - y, y);
-        },
-        x);
-  } else {
-    return map_lanes([](T v) { return std::erfc(v); }, x);
-  }
-}
-// The inverse of erf at 0 <= size < 1, where rest = 1 - size is at least 2^-24; for a float.
-template <class V>
-HWY_INLINE V erfinv_of(V size, V rest) {
-  const V one = set(1.0);
-  const Vec<double> w = -log(rest * (one + size));
-  constexpr scalar::ErfinvStart kStart = scalar::erfinv_start();
-  const Vec<double> start = where(w < set(5.0), polynomial(kStart.central, w - set(2.5)),
-                                  polynomial(kStart.tail, sqrt(w) - set(3.0)));
-  const Vec<double> z = start * size;
-  // One step of Newton's method, by what is left of 1 where that has more digits.
-  const Vec<double> near = size - z * polynomial(tables::kErfSmall, z * z);
-  const Vec<double> above = where(z < one, near, erfc_positive(z) - rest);
-  const Vec<double> slope =
-      set(std::numbers::inv_sqrtpi * 2) * exp2_of_float(z * z * set(-std::numbers::log2e));
-  return z + above / slope;
-}
-template <class T>
-HWY_INLINE Vec<T> erfinv(Vec<T> x) {
-  if constexpr (kThroughDouble<T>) {
-    const auto inverse = [](Vec<double> y) HWY_ATTR {
-      const Vec<double> size = abs(y);
-      return copysign(erfinv_of(size, set(1.0) - size), y);
-    };
-    const Vec<T> y = through_double(inverse, x);
-    return where(abs(x) < set(T(1)), y,
-                 where(abs(x) == set(T(1)), copysign(set(kInf<T>), x), set(kNaN<T>)));
-  } else {
-    return map_lanes([](T v) { return scalar::erfinv(v); }, x);
-  }
-}
-// The distribution function of the standard normal distribution, and its inverse.
-template <class T>
-HWY_INLINE Vec<T> ndtr(Vec<T> x) {
-  if constexpr (kThroughDouble<T>) {
-    const auto below = [](Vec<double> v) HWY_ATTR {
-      const Vec<double> tail = erfc_positive(abs(v) * set(scalar::kHalfRoot)) * set(0.5);
-      return where(v < set(0.0), tail, set(1.0) - tail);
-    };
-    return through_double(below, x);
-  } else {
-    return InDouble<scalar::ndtr>()(x);
-  }
-}
-template <class T>
-HWY_INLINE Vec<T> ndtri(Vec<T> p) {
-  if constexpr (kThroughDouble<T>) {
-    const auto inverse = [](Vec<double> v) HWY_ATTR {
-      const Mask<double> lower = v < set(0.5);
-      const Vec<double> tail = where(lower, v, set(1.0) - v), rest = tail + tail;
-      const Vec<double> z = erfinv_of(set(1.0) - rest, rest) * set(std::numbers::sqrt2);
-      return where(lower, -z, z);
-    };
-    const Mask<T> is_central = logical_and(p >= set(T(0x1p-24)), p < set(T(1)));
-    const Vec<T> y = through_double(inverse, p);
-    if (HWY_LIKELY(hn::AllTrue(Tag<T>(), is_central.raw))) return y;
-    return where(is_central, y, InDouble<scalar::ndtri>()(p));
-  } else {
-    return InDouble<scalar::ndtri>()(p);
-  }
-}
-template <class T>
-HWY_INLINE Vec<T> lgamma(Vec<T> x) {
-  return map_lanes([](T v) { return scalar::lgamma(v); }, x);
-}
-template <class T>
-HWY_INLINE Vec<T> digamma(Vec<T> x) {
-  return map_lanes([](T v) { return scalar::digamma(v); }, x);
-}
 // factor / (1 + exp(-x)); the exponential is that of -|x|, which does not overflow.
 template <class T>
 HWY_INLINE Vec<T> times_sigmoid(Vec<T> factor, Vec<T> x) {
@@ -589,28 +564,6 @@ HWY_INLINE Vec<T> sigmoid(Vec<T> x) {
 template <class T>
 HWY_INLINE Vec<T> silu(Vec<T> x) {
   return times_sigmoid(x, x);
-}
-// x (1 - h) above zero and x h below it, h = erfc(|x| / sqrt(2)) / 2, which has all its digits. The
-// square in its exponential has two parts, because an error there is multiplied by the square.
-HWY_INLINE Vec<float> gelu_float(Vec<float> x) {
-  const Tag<float> d;
-  const Vec<float> size = {at_most(hn::Abs(x.raw), 15.0f)};
-  const Vec<float> square = size * size;
-  const auto lost = hn::MulAdd(size.raw, size.raw, hn::Neg(square.raw));
-  Vec<float> power = exp_float(square * set(-0.5f));
-  power = {hn::NegMulAdd(power.raw, hn::Mul(lost, hn::Set(d, 0.5f)), power.raw)};
-  const Vec<float> z = size * set(std::numbers::sqrt2_v<float> / 2);
-  const Vec<float> far = z + set(2.0f), scale = set(2.0f) + z * set(4.0f);
-  const Vec<float> inverse = set(1.0f) / (far * scale);
-  const Vec<float> q = erfc_polynomial((z - set(2.0f)) * scale * inverse);
-  const Vec<float> factor = q * far * inverse;
-  // The last product is the only one that may be denormal.
-  return where(x < set(0.0f), power * (factor * x), x * (set(1.0f) - power * factor));
-}
-template <class T>
-HWY_INLINE Vec<T> gelu(Vec<T> x) {
-  if constexpr (kThroughDouble<T>) return gelu_float(x);
-  return x * set(T(0.5)) * erfc(x * set(-T(1) / std::numbers::sqrt2_v<T>));
 }
 template <class T>
 HWY_INLINE Vec<T> gelu_tanh(Vec<T> x) {
@@ -634,26 +587,10 @@ HWY_INLINE Vec<T> softplus(Vec<T> x) {
 
 // ---- two numbers --------------------------------------------------------------------------------
 
-// x^y for the finite, positive x and the y of a float, to 2^-28 of it where it is a float's: x is
-// 2^e m with m in [sqrt(1/2), sqrt(2)), log2(m) a series in s = (m - 1) / (m + 1), and 2^r one in
-// r, with the powers of s^2 and of r up to the last above 2^-36 and 2^-32.
-HWY_INLINE Vec<double> power_of_float(Vec<double> x, Vec<double> y) {
-  constexpr double kLog2[] = {2.2195308321368667e-1, 2.6230818925254154e-1, 3.2059779797532855e-1,
-                              4.1219858311113244e-1, 5.7707801635558531e-1, 9.6179669392597556e-1,
-                              2.8853900817779268};
-  const Tag<double> d;
-  const hn::RebindToUnsigned<Tag<double>> bits;
-  // Exponents become doubles, and doubles exponents, in the lowest bits of 2^52 and 1.5 * 2^52.
-  constexpr uint64_t kExponents = uint64_t{0xFFF} << 52, kUp = uint64_t{1024} << 52,
-                     kRoot = 0x3FE6A09E667F3BCD, kMagic = 0x4330000000000000;
-  const auto given = hn::BitCast(bits, x.raw);
-  const auto above = hn::Sub(given, hn::Set(bits, kRoot - kUp));  // e + 1024, and the rest
-  const auto counted = hn::Or(hn::ShiftRight<52>(above), hn::Set(bits, kMagic));
-  const Vec<double> e = {hn::Sub(hn::BitCast(d, counted), hn::Set(d, 0x1p52 + 1024))};
-  const auto whole = hn::Sub(hn::And(above, hn::Set(bits, kExponents)), hn::Set(bits, kUp));
-  const Vec<double> m = {hn::BitCast(d, hn::Sub(given, whole))}, one = set(1.0);
-  const Vec<double> s = (m - one) / (m + one);
-  Vec<double> t = y * (e + s * polynomial(kLog2, s * s));
+// x^y for the finite, positive x and the y of a float, to 2^-28 of it where it is a float's.
+template <class V>
+HWY_INLINE V power_of_float(V x, V y) {
+  const Vec<double> t = y * log2_of_float(x);
   return exp2_of_float({at_least(at_most(t.raw, 200.0), -200.0)});
 }
 template <class T>

@@ -167,6 +167,16 @@ HWY_INLINE Mask<T> where(Mask<T> c, Mask<T> a, Mask<T> b) {
   return {hn::Or(hn::And(c.raw, a.raw), hn::AndNot(c.raw, b.raw))};
 }
 
+// Of all lanes; a vector that no lane needs is left out.
+template <class T>
+HWY_INLINE bool all_lanes(Mask<T> m) {
+  return hn::AllTrue(Tag<T>(), m.raw);
+}
+template <class T>
+HWY_INLINE bool no_lanes(Mask<T> m) {
+  return hn::AllTrue(Tag<T>(), hn::Not(m.raw));
+}
+
 // ---- memory -------------------------------------------------------------------------------------
 
 template <class T>
@@ -256,6 +266,26 @@ HWY_INLINE Vec<T> map_lanes(F f, Vec<T> a, Vec<T> b) {
   hn::Store(b.raw, Tag<T>(), y);
   for (int64_t i = 0; i < Vec<T>::kLanes; ++i) x[i] = f(x[i], y[i]);
   return {hn::Load(Tag<T>(), x)};
+}
+
+// `y` where `done` is true, and f of the lanes elsewhere.
+template <class T>
+struct Lanes {
+  HWY_ALIGN T lane[Vec<T>::kLanes];
+  HWY_INLINE explicit Lanes(Vec<T> v) { hn::Store(v.raw, Tag<T>(), lane); }
+};
+template <class T, class F, class... Vs>
+HWY_INLINE Vec<T> fill_lanes(Mask<T> done, Vec<T> y, F f, Vs... v) {
+  if (HWY_LIKELY(all_lanes(done))) return y;
+  const auto fill = [&](auto... from) HWY_ATTR {
+    Lanes<T> to(y);
+    const Lanes<T> is_done(Vec<T>{hn::VecFromMask(Tag<T>(), done.raw)});
+    for (int64_t i = 0; i < Vec<T>::kLanes; ++i)
+      if (is_done.lane[i] == 0)
+        to.lane[i] = f(from.lane[i]...);  // a lane that is done has all bits
+    return Vec<T>{hn::Load(Tag<T>(), to.lane)};
+  };
+  return fill(Lanes<T>(v)...);
 }
 
 // f of the lanes as doubles, rounded once: twice the instructions, and no care for lost digits.

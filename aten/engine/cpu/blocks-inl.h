@@ -23,7 +23,10 @@
 #include "aten/backend/cpu/interleaved_pages.h"
 #include "aten/engine/cpu/pointwise_blocks.h"
 #include "aten/scalar/bessel-inl.h"
+#include "aten/scalar/error-inl.h"
+#include "aten/scalar/gamma-inl.h"
 #include "aten/scalar/math-inl.h"
+#include "aten/scalar/polynomials-inl.h"
 
 // The namespace with this target's loops over integers, bool and complex numbers. AVX3 uses those
 // of AVX2, which bounds compile time.

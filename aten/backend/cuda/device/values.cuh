@@ -16,7 +16,10 @@
 #pragma pop_macro("HWY_INLINE")
 
 #include "aten/scalar/bessel-inl.h"
+#include "aten/scalar/error-inl.h"
+#include "aten/scalar/gamma-inl.h"
 #include "aten/scalar/math-inl.h"
+#include "aten/scalar/polynomials-inl.h"
 
 namespace treadle::simd::N_CUDA {
 

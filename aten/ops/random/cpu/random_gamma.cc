@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "aten/ops/_dirichlet_grad.h"
 #include "aten/ops/_sample_dirichlet.h"
@@ -15,6 +16,7 @@
 #include "aten/ops/_standard_gamma_grad.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/random/cpu/element_stream.h"
+#include "aten/ops/random/cpu/slope_blocks.h"
 #include "aten/ops/random/gamma_slopes.h"
 #include "aten/ops/random/random_draws.h"
 #include "aten/ops/to.h"
@@ -84,6 +86,15 @@ void fill(const Tensor& out, F&& f) {
 
 template <class T>
 void standard_gamma_grad_cpu(const Tensor& self, const Tensor& output, const Tensor& out) {
+  if constexpr (std::is_same_v<T, float>) {
+    const Tensor shapes = aten::contiguous(self), numbers = aten::contiguous(output);
+    const float *const a = shapes.data_as<float>(), *const z = numbers.data_as<float>();
+    float* const to = out.data_as<float>();
+    parallel_for(out.numel(), kElementGrain, [&](int64_t begin, int64_t end) {
+      simd::gamma_slopes(a + begin, z + begin, end - begin, to + begin);
+    });
+    return;
+  }
   const Doubles shape(self), number(output);
   fill<T>(out, [&](int64_t i) { return gamma_slope(shape[i], number[i]); });
 }
@@ -91,6 +102,17 @@ void standard_gamma_grad_cpu(const Tensor& self, const Tensor& output, const Ten
 template <class T>
 void dirichlet_grad_cpu(const Tensor& x, const Tensor& alpha, const Tensor& total,
                         const Tensor& out) {
+  if constexpr (std::is_same_v<T, float>) {
+    const Tensor places = aten::contiguous(x), shapes = aten::contiguous(alpha),
+                 totals = aten::contiguous(total);
+    const float *const p = places.data_as<float>(), *const a = shapes.data_as<float>(),
+                       *const sums = totals.data_as<float>();
+    float* const to = out.data_as<float>();
+    parallel_for(out.numel(), kElementGrain, [&](int64_t begin, int64_t end) {
+      simd::beta_slopes(p + begin, a + begin, sums + begin, end - begin, to + begin);
+    });
+    return;
+  }
   const Doubles place(x), shape(alpha), sum(total);
   fill<T>(out, [&](int64_t i) { return beta_slope(place[i], shape[i], sum[i] - shape[i]); });
 }

@@ -90,6 +90,10 @@ HWY_INLINE V MulAdd(V a, V b, V c) {
   return ::fma(a, b, c);
 }
 template <class V>
+HWY_INLINE V MulSub(V a, V b, V c) {
+  return ::fma(a, b, -c);
+}
+template <class V>
 HWY_INLINE V NegMulAdd(V a, V b, V c) {
   return ::fma(-a, b, c);
 }
@@ -142,6 +146,7 @@ HWY_INLINE uint32_t And(uint32_t a, uint32_t b) { return a & b; }
 HWY_INLINE uint64_t And(uint64_t a, uint64_t b) { return a & b; }
 HWY_INLINE uint32_t Or(uint32_t a, uint32_t b) { return a | b; }
 HWY_INLINE uint64_t Or(uint64_t a, uint64_t b) { return a | b; }
+HWY_INLINE uint64_t Xor(uint64_t a, uint64_t b) { return a ^ b; }
 template <class D>
 HWY_INLINE bool RebindMask(D, bool m) {
   return m;
