@@ -1,5 +1,5 @@
 """The cost of a call from Python, as ratios against NumPy in one run (and PyTorch where it is
-installed).
+installed), and the memory of small objects.
 
 Medians of many short repetitions, interleaved, so that noise meets every candidate alike.
 
@@ -80,6 +80,42 @@ def refused() -> dict[str, Callable[[], object]]:
     }
 
 
+def beside_numpy(rows: dict[str, tuple[Callable[[], object], Callable[[], object]]]) -> None:
+    """A line for each call of Treadle beside NumPy's."""
+    print("\nindices and exchange, beside NumPy")
+    for name, (ours, theirs) in rows.items():
+        times = medians({"treadle": ours, "numpy": theirs})
+        ratio = times["treadle"] / times["numpy"]
+        print(f"  {name:32s} {times['treadle']:9.0f} ns   {ratio:6.2f} x numpy")
+
+
+# Prints the bytes that each of many objects adds to the resident set: objects that stay, and none
+# that was freed before.
+HELD = """
+import gc, importlib, resource, sys
+library = importlib.import_module(sys.argv[1])
+x, w = library.ones(1), library.ones(1, requires_grad=True)
+make = {"tensor": lambda: library.ones(1), "view": lambda: x[0], "node": lambda: w * 2}[sys.argv[2]]
+def resident():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * resource.getpagesize()
+number = 200_000
+kept = [make() for _ in range(1000)] + [None] * number
+gc.collect()
+gc.disable()
+before = resident()
+for i in range(number):
+    kept[1000 + i] = make()
+print((resident() - before) / number)
+"""
+
+
+def held_bytes(library: str, what: str) -> float:
+    """Of one object, with its Python part; in a process of its own."""
+    code = [sys.executable, "-c", HELD, library, what]
+    return float(subprocess.run(code, capture_output=True, text=True, check=True).stdout)
+
+
 def report(title: str, times: dict[str, float], base: str) -> None:
     print(f"\n{title}")
     for name, t in times.items():
@@ -114,6 +150,29 @@ def main() -> None:
             medians({"x": chain(torch, torch.ones(1, requires_grad=True))}, 20)["x"] / 100
         )
     report("chain of 100 multiplications, per operator", per_op, "numpy a * b")
+
+    x = treadle.ones(100, 100)
+    a = np.ones((100, 100), np.float32)
+    beside_numpy(
+        {
+            "x[0]": (lambda: x[0], lambda: a[0]),
+            "x[0, 1]": (lambda: x[0, 1], lambda: a[0, 1]),
+            "x[:, 0]": (lambda: x[:, 0], lambda: a[:, 0]),
+            "x[10:20]": (lambda: x[10:20], lambda: a[10:20]),
+            "float(x[0, 1])": (lambda: float(x[0, 1]), lambda: float(a[0, 1])),
+            "x.numpy(); a.view()": (lambda: x.numpy(), lambda: a.view()),
+            "from_numpy(a); a.view()": (lambda: treadle.from_numpy(a), lambda: a.view()),
+        }
+    )
+
+    print("\nbytes of an object, with its Python part")
+    for what, title in (
+        ("tensor", "a tensor of one element"),
+        ("view", "a view"),
+        ("node", "a result with its graph node"),
+    ):
+        held = [held_bytes(name, what) for name in ("treadle", *(["torch"] if torch else []))]
+        print(f"  {title:32s} " + "   ".join(f"{number:6.0f}" for number in held))
 
     code = (
         "import time, numpy; t = time.perf_counter(); import treadle; "
