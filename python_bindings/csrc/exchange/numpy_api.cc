@@ -47,6 +47,17 @@ Functions read_table() {
   return functions;
 }
 
+// Read by the first that asks. Reading runs Python code, and so may pass the interpreter lock on: a
+// thread must not wait for another's initialization of a static variable then.
+const Functions& table() {
+  static const Functions* known = nullptr;
+  if (!known) {
+    const Functions functions = read_table();
+    if (!known) known = new Functions(functions);  // never destroyed
+  }
+  return *known;
+}
+
 }  // namespace
 
 std::optional<int> number_of(ScalarType dtype) {
@@ -66,7 +77,7 @@ PyObject* make_array(int number, IntList sizes, IntList strides, void* data, boo
                      PyObject* owner) {
   static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
   Object kept(owner);
-  static const Functions functions = read_table();
+  const Functions& functions = table();
   PyObject* descriptor = functions.descriptor(number);
   if (!descriptor) throw PythonError{};
   Object array(functions.new_array(functions.array_type, descriptor, static_cast<int>(sizes.size()),
