@@ -60,6 +60,8 @@ const Functions& table() {
 
 }  // namespace
 
+void ensure_imported() { table(); }
+
 std::optional<int> number_of(ScalarType dtype) {
   for (const auto& [number, type] : kTypes)
     if (type == dtype) return number;

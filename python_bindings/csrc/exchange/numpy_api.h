@@ -39,8 +39,13 @@ std::optional<int> number_of(ScalarType dtype);
 // The dtype of an array's elements; none for a type or a byte order that is not a dtype's.
 std::optional<ScalarType> dtype_of(const Dtype& dtype);
 
-// An array over memory that `owner` keeps: `owner`'s reference is taken over. `strides` are in
-// bytes. Throws PythonError when NumPy cannot be imported.
+// Imports NumPy, where that was not done. A thread that imports can be ended by the end of the
+// program, and must not own objects then, so that make_array() comes later. Throws PythonError when
+// NumPy cannot be imported.
+void ensure_imported();
+
+// After ensure_imported(): an array over memory that `owner` keeps. It takes over the reference to
+// `owner`. `strides` are in bytes.
 PyObject* make_array(int number, IntList sizes, IntList strides, void* data, bool writable,
                      PyObject* owner);
 

@@ -222,6 +222,7 @@ PyObject* tensor_to_numpy(const Tensor& t, bool force) {
   const std::optional<int> number = numpy::number_of(t.dtype());
   check<ErrorKind::Type>(number.has_value(), OpName("numpy"),
                          "expected a dtype that NumPy has, got ", t.dtype());
+  numpy::ensure_imported();
   DimVector bytes(t.strides());
   for (int64_t& stride : bytes) stride *= t.element_size();
   Object storage(wrap_for_array(t.storage()));
