@@ -179,7 +179,7 @@ def _say(text: str) -> None:
 
 @dataclass
 class _Calls:
-    """Plans, each with the its kernels; and the kernels that no plan measures."""
+    """Plans, each with the kernels that it stands for; and the kernels that no plan measures."""
 
     plans: list[tuple[Plan, Sequence[str]]] = field(default_factory=list)
     unscaled: list[str] = field(default_factory=list)

@@ -216,7 +216,7 @@ int64_t distinct_bytes(const Value& value) {
   return sum;
 }
 
-// What the operator reads of its arguments, and writes into them.
+// The bytes that the operator reads of its arguments and writes into them.
 int64_t traffic_of_arguments(const Operator& op, const Stack& stack) {
   const auto& parameters = op.schema().arguments;
   const size_t count = std::min(stack.size(), parameters.size());
@@ -237,7 +237,7 @@ int64_t traffic_of_arguments(const Operator& op, const Stack& stack) {
   return read + (reads_changed ? 2 : 1) * changed;
 }
 
-// What it writes into new memory.
+// The bytes that it writes into new memory.
 int64_t traffic_of_results(const Operator& op, const Stack& stack) {
   if (op.entry().data_free) return 0;
   const auto& results = op.schema().returns;

@@ -32,7 +32,7 @@ size_t surrender_pages(void* data, size_t nbytes) noexcept;
 Allocator& allocator_for(DeviceType type);
 void register_allocator(DeviceType type, Allocator* allocator);
 
-// What this thread has taken of the CPU's memory since it began.
+// The CPU's memory that this thread has taken since it began.
 struct ThreadMemory {
   int64_t net_bytes = 0;  // allocated less freed
   int64_t allocations = 0;

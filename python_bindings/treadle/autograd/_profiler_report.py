@@ -80,12 +80,14 @@ def _kind(event: Any) -> int:
 
 def _in_operators(events: list[Any]) -> float:
     """The time of the recording's first thread in operators."""
+    from treadle.utils._flop_calls import OPERATOR
+
     first = min((event.thread for event in events), default=0)
     total = 0.0
     for event in events:
-        if event.thread == first and _kind(event) == 0:
+        if event.thread == first and _kind(event) == OPERATOR:
             around = event.cpu_parent
-            while around is not None and _kind(around) != 0:
+            while around is not None and _kind(around) != OPERATOR:
                 around = around.cpu_parent
             if around is None:
                 total += event.cpu_time_total

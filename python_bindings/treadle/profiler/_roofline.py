@@ -94,7 +94,7 @@ def _file() -> Path:
 
 
 def _read() -> Dict[str, Any]:
-    """What is kept; nothing if the file is not there, or is not what was written."""
+    """The kept peaks; none if the file is not there, or is not as it was written."""
     with contextlib.suppress(OSError, ValueError):
         kept = json.loads(_file().read_text())
         if isinstance(kept, dict):

@@ -271,7 +271,7 @@ class profile:  # noqa: N801  PyTorch's name
         )
 
     def report(self, row_limit: int = 10) -> str:
-        """What took the time, and what would make the program faster; see
+        """A text on where the time went and how the program would be faster; see
         `treadle.autograd.profiler.profile.report`."""
         return self._recorded().report(row_limit)
 

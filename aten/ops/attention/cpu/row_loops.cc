@@ -1,5 +1,4 @@
-// What softmax does with a row: it finds the largest element, computes exp and the sum, and divides
-// by a sum. The sum uses a fixed number of lanes, whatever the width of a vector, so results do not
+// The steps of softmax on a row: the largest element, exp with its sum, the division. The sum uses a fixed number of lanes, whatever the width of a vector, so results do not
 // depend on the machine's vectors.
 //
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-// What softmax does with rows of scores, with the widest vectors this machine has.
+// The steps of softmax on rows of scores, with the widest vectors this machine has.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
