@@ -1,6 +1,6 @@
 // The steps of softmax on a row: the largest element, exp with its sum, the division. The sum uses
-// a fixed number of lanes, whatever the width of a vector, so results do not depend on the machine's
-// vectors.
+// a fixed number of lanes, whatever the width of a vector, so results do not depend on the
+// machine's vectors.
 //
 // SPDX-License-Identifier: Apache-2.0
 #define TREADLE_TARGET_INCLUDE "aten/ops/attention/cpu/row_loops.cc"
