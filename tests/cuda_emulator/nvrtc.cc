@@ -69,6 +69,34 @@ std::string own_path() {
   return here.dli_fname;
 }
 
+// What every generated kernel is compiled with. Its headers are compiled once in a process: to read
+// them takes longer than a kernel.
+const char* const kCompile =
+    "g++ -std=c++20 -O1 -fPIC -w -nostdinc++ -ffp-contract=off -fno-gnu-unique "
+    "-fsanitize=alignment,bounds,shift -fsanitize-undefined-trap-on-error -DTREADLE_EMULATED=1 ";
+const char* const kHeader = "kernel_headers.h";
+
+std::string include_option() { return "-I'" + (folder() / "include").string() + "' "; }
+
+// Writes the headers that kernels include, and compiles them.
+void prepare_headers(int count, const char* const* texts, const char* const* names) {
+  const fs::path place = folder() / "include";
+  std::string all = "#include \"tests/cuda_emulator/prelude.h\"\n";
+  for (int i = 0; i < count; ++i) {
+    const std::string_view name = names[i];
+    const bool instructions = name == "aten/backend/cuda/device/instructions.h";
+    write(place / name,
+          instructions ? "#include \"tests/cuda_emulator/instructions.h\"\n" : texts[i]);
+    if (name.ends_with(".cuh")) all += "#include \"" + std::string(name) + "\"\n";
+  }
+  const std::string header = (place / kHeader).string();
+  write(header, all);
+  // Without the compiled header, kernels read its text.
+  (void)std::system(
+      (kCompile + include_option() + "-x c++-header '" + header + "' -o '" + header + ".gch'")
+          .c_str());
+}
+
 struct Program {
   std::string source, log, compiled;
 };
@@ -83,15 +111,7 @@ extern "C" {
 
 nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char* source, const char*, int count,
                                const char* const* texts, const char* const* names) {
-  static const bool written = [&] {
-    for (int i = 0; i < count; ++i) {
-      const bool instructions =
-          std::string_view(names[i]) == "aten/backend/cuda/device/instructions.h";
-      e::write(e::folder() / "include" / names[i],
-               instructions ? "#include \"tests/cuda_emulator/instructions.h\"\n" : texts[i]);
-    }
-    return true;
-  }();
+  static const bool written = (e::prepare_headers(count, texts, names), true);
   (void)written;
   *program = reinterpret_cast<nvrtcProgram>(new e::Program{source, "", ""});
   return NVRTC_SUCCESS;
@@ -105,12 +125,9 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram handle, int, const char* const*) {
   static int number = 0;
   const std::string stem = (e::folder() / ("kernel" + std::to_string(++number))).string();
   e::write(stem + ".cc", p.source + "TREADLE_EMULATED_KERNEL(" + found[1].str() + ")\n");
-  const std::string command =
-      "g++ -std=c++20 -O1 -shared -fPIC -w -nostdinc++ -ffp-contract=off -fno-gnu-unique "
-      "-fsanitize=alignment,bounds,shift -fsanitize-undefined-trap-on-error "
-      "-Wl,-Bsymbolic -DTREADLE_EMULATED=1 -I'" +
-      (e::folder() / "include").string() + "' -include tests/cuda_emulator/prelude.h '" + stem +
-      ".cc' '" + e::own_path() + "' -o '" + stem + ".so' 2>'" + stem + ".log'";
+  const std::string command = e::kCompile + e::include_option() + "-shared -fuse-ld=mold " +
+                              "-Wl,-Bsymbolic -include " + e::kHeader + " '" + stem + ".cc' '" +
+                              e::own_path() + "' -o '" + stem + ".so' 2>'" + stem + ".log'";
   const int status = std::system(command.c_str());
   p.log = e::read(stem + ".log");
   const std::string library = e::read(stem + ".so");
