@@ -484,7 +484,7 @@ print("went on")
 
 # ---- Every operator ----
 
-PARTS = 24
+PARTS = 8
 
 
 @pytest.mark.slow
