@@ -1,8 +1,8 @@
 // The CPU's allocator.
 //
 // Small blocks come from malloc. Large ones come from the system page by page. The first touch of a
-// fresh page costs more than most operators spend on it. So the last few freed blocks are cached
-// for requests of the same size class.
+// fresh page costs more than most operators spend on it. So freed pages are kept for the next
+// requests, which may take a part of them.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -17,6 +17,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -136,75 +137,130 @@ size_t size_class(size_t nbytes) {
   return (nbytes + step - 1) / step * step;
 }
 
-// Freed blocks, newest last. Bounded in number and in bytes; the oldest go first.
-class KeptBlocks {
+// Ranges of pages that were freed, the newest last. Neighbours are one range. What is kept and what
+// is in use are together never more than what was once in use at the same time. So keeping pages
+// does not raise the peak of a program's memory.
+class KeptPages {
  public:
-  KeptBlocks() {
+  KeptPages() {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
     const size_t memory =
         pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : 0;
     limit_ = std::min(memory / 16, size_t{512} << 20);
   }
 
+  // From the smallest range that has room. Null where there is none: the caller maps new pages.
   void* take(size_t size) {
+    Evicted evicted;
     const std::lock_guard lock(mutex_);
+    used_ += size;
+    most_used_ = std::max(most_used_, used_);
+    size_t best = count_;
     for (size_t i = count_; i-- > 0;) {
-      if (blocks_[i].size != size) continue;
-      void* data = blocks_[i].data;
-      remove(i);
-      return data;
+      if (ranges_[i].size < size || (best < count_ && ranges_[i].size >= ranges_[best].size))
+        continue;
+      best = i;
+      if (ranges_[i].size == size) break;
     }
-    return nullptr;
+    if (best == count_) {
+      while (count_ > 0 && used_ + kept_ > most_used_) evicted.add(remove(0));
+      return nullptr;
+    }
+    Range& range = ranges_[best];
+    char* data = range.begin;
+    if (range.size == size) {
+      remove(best);
+    } else {
+      // The end that is further from the newest block: when that one is freed, one wide range is
+      // left and not two narrow ones.
+      const bool above = std::less<>{}(newest_, data);
+      range.size -= size;
+      if (above)
+        data += range.size;
+      else
+        range.begin += size;
+      kept_ -= size;
+    }
+    newest_ = data;
+    return data;
   }
 
   void give(void* data, size_t size) noexcept {
-    std::array<Block, kMaxBlocks> evicted;
-    size_t evictions = 0;
-    if (size > limit_) {
-      evicted[evictions++] = {data, size};
-    } else {
-      const std::lock_guard lock(mutex_);
-      while (count_ == kMaxBlocks || bytes_ + size > limit_) {
-        evicted[evictions++] = blocks_[0];
-        remove(0);
+    Evicted evicted;
+    const std::lock_guard lock(mutex_);
+    used_ -= size;
+    Range range{static_cast<char*>(data), size};
+    for (size_t i = count_; i-- > 0;) {
+      const Range& other = ranges_[i];
+      if (other.begin + other.size == range.begin) {
+        range = {other.begin, other.size + range.size};
+        remove(i);
+      } else if (range.begin + range.size == other.begin) {
+        range.size += other.size;
+        remove(i);
       }
-      blocks_[count_++] = {data, size};
-      bytes_ += size;
     }
-    for (size_t i = 0; i < evictions; ++i) munmap(evicted[i].data, evicted[i].size);
+    while (count_ > 0 && (count_ == kMaxRanges || kept_ + range.size > limit_))
+      evicted.add(remove(0));
+    if (range.size > limit_) {
+      evicted.add(range);
+      return;
+    }
+    ranges_[count_++] = range;
+    kept_ += range.size;
+  }
+
+  // These pages have another owner from now on.
+  void forget(size_t size) noexcept {
+    const std::lock_guard lock(mutex_);
+    used_ -= size;
   }
 
   bool release_all() {
+    Evicted evicted;
     const std::lock_guard lock(mutex_);
     const bool any = count_ > 0;
-    for (size_t i = 0; i < count_; ++i) munmap(blocks_[i].data, blocks_[i].size);
-    count_ = 0;
-    bytes_ = 0;
+    while (count_ > 0) evicted.add(remove(count_ - 1));
     return any;
   }
 
  private:
-  static constexpr size_t kMaxBlocks = 64;
-  struct Block {
-    void* data;
+  static constexpr size_t kMaxRanges = 64;
+  struct Range {
+    char* begin;
     size_t size;
   };
+  // Goes back to the system when the lock is released.
+  class Evicted {
+   public:
+    void add(Range range) { ranges_[count_++] = range; }
+    ~Evicted() {
+      for (size_t i = 0; i < count_; ++i) munmap(ranges_[i].begin, ranges_[i].size);
+    }
 
-  void remove(size_t i) {
-    bytes_ -= blocks_[i].size;
-    std::copy(blocks_.begin() + i + 1, blocks_.begin() + count_, blocks_.begin() + i);
+   private:
+    std::array<Range, kMaxRanges + 1> ranges_;
+    size_t count_ = 0;
+  };
+
+  Range remove(size_t i) {
+    const Range removed = ranges_[i];
+    kept_ -= removed.size;
+    std::copy(ranges_.begin() + i + 1, ranges_.begin() + count_, ranges_.begin() + i);
     --count_;
+    return removed;
   }
 
   ForkSafeMutex mutex_;
-  std::array<Block, kMaxBlocks> blocks_;
+  std::array<Range, kMaxRanges> ranges_;
   size_t count_ = 0;
-  size_t bytes_ = 0;
+  size_t kept_ = 0, used_ = 0, most_used_ = 0;  // bytes
+  const char* newest_ = nullptr;                // the block that was taken last
   size_t limit_;
 };
 
-KeptBlocks& kept_blocks() {
-  static auto* kept = new KeptBlocks;
+KeptPages& kept_pages() {
+  static auto* kept = new KeptPages;
   return *kept;
 }
 
@@ -263,7 +319,7 @@ class CpuAllocator final : public Allocator {
     if (nbytes <= kSmall) [[likely]] {
       std::free(data);
     } else if (kUsePages && nbytes >= kLarge) {
-      kept_blocks().give(data, size_class(nbytes));
+      kept_pages().give(data, size_class(nbytes));
     } else {
       std::free(static_cast<void**>(data)[-1]);
     }
@@ -271,10 +327,13 @@ class CpuAllocator final : public Allocator {
 
  private:
   static void* allocate_large(size_t size) {
-    KeptBlocks& kept = kept_blocks();
+    KeptPages& kept = kept_pages();
     if (void* data = kept.take(size)) return data;
     if (void* data = map_pages(size)) return data;
-    return kept.release_all() ? map_pages(size) : nullptr;
+    if (kept.release_all())
+      if (void* data = map_pages(size)) return data;
+    kept.forget(size);
+    return nullptr;
   }
 
   // malloc's own aligned form skips its per-thread cache. The word before the block holds malloc's
@@ -316,6 +375,7 @@ Allocator& cpu_allocator() {
 size_t surrender_pages(void* data, size_t nbytes) noexcept {
   if (!data || !kUsePages || nbytes < kLarge) return 0;
   count(-static_cast<int64_t>(nbytes));
+  kept_pages().forget(size_class(nbytes));
   return size_class(nbytes);
 }
 

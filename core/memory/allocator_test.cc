@@ -5,6 +5,7 @@
 #include "core/memory/allocator.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstring>
 #include <thread>
@@ -45,6 +46,59 @@ TEST(Allocator, BlocksInUseDoNotOverlap) {
     blocks.clear();
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__)
+// The bytes of [begin, begin + size) that the system has pages for.
+size_t resident(char* begin, size_t size) {
+  std::vector<unsigned char> pages(size / 4096);
+  size_t count = 0;
+  // Where nothing is mapped, the call fails as a whole.
+  for (size_t i = 0; i < pages.size(); ++i)
+    count += mincore(begin + i * 4096, 4096, &pages[i]) == 0 && (pages[i] & 1);
+  return count * 4096;
+}
+
+TEST(Allocator, FreedPagesServeSmallerAndLargerRequests) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  Allocator& a = cpu_allocator();
+  const auto get = [&](size_t n) {
+    auto* const p = static_cast<char*>(a.allocate(n, kCPU));
+    std::memset(p, 1, n);
+    return p;
+  };
+  char* const whole = get(64 * kMiB);
+  a.deallocate(whole, 64 * kMiB, kCPU);
+  // Parts of it, until nothing is left.
+  std::vector<char*> parts;
+  for (int i = 0; i < 8; ++i) parts.push_back(get(8 * kMiB));
+  for (char* part : parts) {
+    EXPECT_GE(part, whole);
+    EXPECT_LE(part + 8 * kMiB, whole + 64 * kMiB);
+  }
+  // Freed in any order, they are one range again.
+  for (int i : {3, 0, 7, 4, 1, 6, 2, 5})
+    a.deallocate(parts[static_cast<size_t>(i)], 8 * kMiB, kCPU);
+  EXPECT_EQ(get(64 * kMiB), whole);
+  a.deallocate(whole, 64 * kMiB, kCPU);
+}
+
+TEST(Allocator, KeptPagesDoNotRaiseThePeak) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  Allocator& a = cpu_allocator();
+  // More than any other test had in use, so that no other pages would do.
+  auto* const first = static_cast<char*>(a.allocate(96 * kMiB, kCPU));
+  std::memset(first, 1, 96 * kMiB);
+  a.deallocate(first, 96 * kMiB, kCPU);
+  EXPECT_EQ(resident(first, 96 * kMiB), 96 * kMiB);
+  auto* const second = static_cast<char*>(a.allocate(112 * kMiB, kCPU));
+  std::memset(second, 1, 112 * kMiB);
+  // Unless the second lies there, the first went back to the system.
+  if (second + 112 * kMiB <= first || first + 96 * kMiB <= second) {
+    EXPECT_EQ(resident(first, 96 * kMiB), 0u);
+  }
+  a.deallocate(second, 112 * kMiB, kCPU);
+}
+#endif
 
 TEST(Allocator, SaysWhatWasRefused) {
   for (size_t n : {size_t{1} << 61, size_t{1} << 63, SIZE_MAX}) {

@@ -253,7 +253,6 @@ def bessel() -> None:
             5,
         )
 
-
     for n in (0, 1):
         over = "" if n == 0 else " / x"
 
