@@ -14,6 +14,7 @@ from treadle.autograd import _profiler_table
 _WORTH_A_LINE = 0.05  # of the recorded time
 _MOST_ROWS = 5
 _NEAR_PEAK = 0.7
+_ABOVE_PEAK = 1.2  # more than rounding and a quiet moment explain
 _SHORT_CALL_US = 10.0
 _MANY_CALLS = 100
 _MUCH_OUTSIDE = 0.2
@@ -158,6 +159,11 @@ def report(all_events: list[Any], recorded_us: float, row_limit: int) -> str:
 
 def _advice(rows: list[_Row], recorded_us: float, outside: float, peak: Any) -> list[str]:
     lines = []
+    if any((row.arithmetic or 0.0) > _ABOVE_PEAK * peak.flops_per_second for row in rows):
+        lines.append(
+            "An operator was faster than this machine's peak: other programs ran when that was "
+            "measured. treadle.profiler.roofline(measure=True) measures it again."
+        )
     if outside > _MUCH_OUTSIDE * recorded_us:
         lines.append(
             f"{_percent(outside, recorded_us)} of the time is outside operators: in Python, in "

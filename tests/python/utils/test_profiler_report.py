@@ -197,6 +197,20 @@ def test_text_of_a_report(monkeypatch):
     )
 
 
+def test_report_says_when_the_peak_is_too_low(monkeypatch):
+    square = {
+        "input_shapes": [[1000, 1000], [1000, 1000]],
+        "input_types": ["float32", "float32"],
+        "concrete_inputs": ["", ""],
+    }
+    monkeypatch.setattr(_roofline, "roofline", lambda: Roofline(1, 10e9, 60e9))
+    text = _profiler_report.report([made(1, "aten::mm", 0, 25000, **square)], 25000.0, 4)
+    assert (
+        "* An operator was faster than this machine's peak: other programs ran when that was "
+        "measured. treadle.profiler.roofline(measure=True) measures it again.\n" in text
+    )
+
+
 def test_report_names_cores_that_are_idle(monkeypatch):
     monkeypatch.setattr(_profiler_report.os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
     monkeypatch.setattr(_roofline, "roofline", lambda: Roofline(1, 10e9, 100e9))
