@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "aten/engine/view_shapes.h"
 #include "aten/ops/add.h"
 #include "aten/ops/fill_.h"
 #include "aten/ops/ones_like.h"
@@ -14,6 +15,7 @@
 #include "autograd/graph/anomaly.h"
 #include "autograd/graph/graph_task.h"
 #include "autograd/graph/nesting.h"
+#include "autograd/meta.h"
 #include "autograd/saved_tensor.h"
 #include "core/base/quiescence.h"
 #include "core/dispatch/profiler.h"
@@ -100,6 +102,16 @@ void run_callbacks(GraphTask& task) {
   }
 }
 
+// Whether no other tensor shows the elements of `t`. The base of a view does not count if the view
+// alone holds it, as that of a transposed product.
+bool is_alone(const Tensor& t) {
+  if (t.impl()->use_count() != 1 || !t.storage()->owns_memory()) return false;
+  const ViewMeta* const view = view_of(t);
+  const bool holds_base = view && view->base.impl()->use_count() == 1 &&
+                          view->base.storage().get() == t.storage().get();
+  return t.storage()->use_count() == (holds_base ? 2 : 1);
+}
+
 // Adds `grad` to the accumulated gradient, in place if no other code can see it.
 void add_to(Tensor& sum, Tensor grad) {
   if (!grad.defined()) return;
@@ -107,10 +119,8 @@ void add_to(Tensor& sum, Tensor grad) {
     sum = std::move(grad);
     return;
   }
-  const bool in_place = !grad_enabled() && sum.impl()->use_count() == 1 &&
-                        sum.storage()->use_count() == 1 && sum.storage()->owns_memory() &&
-                        sum.is_contiguous() && sum.sizes() == grad.sizes() &&
-                        sum.dtype() == grad.dtype();
+  const bool in_place = !grad_enabled() && sum.sizes() == grad.sizes() &&
+                        sum.dtype() == grad.dtype() && is_alone(sum) && shape::is_dense(sum);
   if (in_place)
     aten::add_(sum, grad);
   else

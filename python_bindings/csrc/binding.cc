@@ -136,7 +136,9 @@ PyObject* call_operator(const char* name, PyObject* self,
   Object method(PyUnicode_InternFromString(name));
   std::vector<PyObject*> all = {self};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  return Object(PyObject_VectorcallMethod(method.get(), all.data(), all.size(), nullptr)).release();
+  return Object(
+             call_python(PyObject_VectorcallMethod, method.get(), all.data(), all.size(), nullptr))
+      .release();
 }
 
 void add_generated_methods(std::vector<PyMethodDef>& methods) {

@@ -33,9 +33,7 @@ class CarriedError : public std::exception {
   ~CarriedError() override {
     if (!interpreter_alive()) return;
     AcquireGil gil;
-    Py_XDECREF(type_);
-    Py_XDECREF(value_);
-    Py_XDECREF(traceback_);
+    for (PyObject* part : {type_, value_, traceback_}) call_python(Py_DecRef, part);
   }
   void restore() const {
     Py_XINCREF(type_);

@@ -1,4 +1,4 @@
-// The fate of a thread that the interpreter would end: Note [At the end of the program].
+// Python code that runs on behalf of operators: Note [Operators that come to rest].
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -6,9 +6,6 @@
 #include "python_bindings/csrc/python.h"
 
 namespace treadle::python {
-
-// Never returns: the thread waits for the end of the process.
-[[noreturn]] void stay();
 
 // Under the interpreter lock: Python code runs on behalf of the operators that this thread is in.
 // See Note [Operators that come to rest].

@@ -11,6 +11,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <cxxabi.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -134,12 +136,26 @@ inline auto guarded(F&& f, const char* op = nullptr) noexcept -> decltype(f()) {
 // Adds OutOfMemoryError, DeviceLostError and InternalError to the module.
 void init_exceptions(PyObject* module);
 
-// Lets other threads run Python code while this thread runs without it.
-//
 // Note [At the end of the program] The interpreter ends a thread that requests its lock after the
 // program's end, by unwinding it. A destructor cannot be unwound, and C++ code above it would be
 // left half way. Such a thread, a daemon inside an operator, stays where it is until the process is
-// gone.
+// gone. Python code that C++ calls requests the lock, too, whenever it has run for a while.
+
+// Never returns: the thread waits for the end of the process.
+[[noreturn]] void stay();
+
+// Calls a function of the C API that may run Python code: there the interpreter may end the thread.
+// It stays, since without the lock no reference of the C++ code above can be dropped.
+template <class Function, class... Args>
+auto call_python(Function* function, Args... arguments) {
+  try {
+    return function(arguments...);
+  } catch (const abi::__forced_unwind&) {
+    stay();
+  }
+}
+
+// Lets other threads run Python code while this thread runs without it.
 class ReleaseGil {
  public:
   ReleaseGil();

@@ -90,7 +90,7 @@ std::atomic<bool>& math_switch(const std::string& name) {
 // Callable from any thread, with or without the interpreter lock.
 void warn(const char* text) {
   const AcquireGil lock;
-  checked(PyErr_WarnEx(PyExc_UserWarning, text, 1));
+  checked(call_python(PyErr_WarnEx, PyExc_UserWarning, text, 1));
 }
 
 }  // namespace

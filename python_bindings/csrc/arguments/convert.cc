@@ -152,7 +152,7 @@ Scalar to_scalar(const char* op, PyObject* o) {
     return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
   if (is_tensor(o)) return element(op, unwrap(o));
   check<ErrorKind::Type>(is_number(o), OpName(op), "expected a number, got ", type_text(o));
-  Object item(PyObject_CallMethod(o, "item", nullptr));
+  Object item(call_python(PyObject_CallMethod, o, "item", nullptr));
   check<ErrorKind::Type>(!is_numpy_scalar(item.get()) || PyFloat_Check(item.get()), OpName(op),
                          "expected a number, got ", type_text(o));
   return to_scalar(op, item.get());

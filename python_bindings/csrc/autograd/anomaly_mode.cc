@@ -19,7 +19,7 @@ class Observer final : public autograd::AnomalyObserver {
     in_python([&] {
       Object record = import_attribute("treadle.autograd.anomaly_mode", "_origin");
       Object maker(wrap_node(autograd::NodePtr(parent)));
-      Object notes(PyObject_CallOneArg(record.get(), maker.get()));
+      Object notes(call_python(PyObject_CallOneArg, record.get(), maker.get()));
       node.ensure_hooks().notes = std::make_shared<HeldFunction>(notes.get());
     });
   }
@@ -28,7 +28,7 @@ class Observer final : public autograd::AnomalyObserver {
     in_python([&] {
       Object warn = import_attribute("treadle.autograd.anomaly_mode", "_warn_of");
       Object argument(wrap_node(autograd::NodePtr(const_cast<autograd::Node*>(&node))));
-      Object done(PyObject_CallOneArg(warn.get(), argument.get()));
+      Object done(call_python(PyObject_CallOneArg, warn.get(), argument.get()));
     });
   }
 };

@@ -198,7 +198,7 @@ PyObject* backward(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                          call.object(3) ? call.object(3) : Py_False,
                          Py_None /* grad_variables */,
                          call.object(4)};
-      return Object(PyObject_Vectorcall(function.get(), all, 6, nullptr)).release();
+      return Object(call_python(PyObject_Vectorcall, function.get(), all, 6, nullptr)).release();
     }
     const Tensor root = call.tensor(0), gradient = call.tensor(1);
     const bool create_graph = call.boolean(3);

@@ -84,7 +84,7 @@ PyObject* is_grad_enabled(PyObject*, PyObject*) { return to_bool(grad_enabled())
 PyObject* queue_callback(PyObject*, PyObject* function) {
   return guarded([&] {
     autograd::queue_callback([held = std::make_shared<HeldFunction>(function)] {
-      in_python([&] { Object done(PyObject_CallNoArgs(held->get())); });
+      in_python([&] { Object done(call_python(PyObject_CallNoArgs, held->get())); });
     });
     return none();
   });

@@ -28,13 +28,13 @@ class PythonSavedHooks final : public autograd::SavedTensorHooks {
     return in_python([&] {
       Object argument(wrap(t));
       return std::make_shared<HeldFunction>(
-          Object(PyObject_CallOneArg(pack_.get(), argument.get())).get());
+          Object(call_python(PyObject_CallOneArg, pack_.get(), argument.get())).get());
     });
   }
   Tensor unpack(const std::shared_ptr<void>& packed) override {
     return in_python([&] {
-      Object result(
-          PyObject_CallOneArg(unpack_.get(), static_cast<HeldFunction*>(packed.get())->get()));
+      Object result(call_python(PyObject_CallOneArg, unpack_.get(),
+                                static_cast<HeldFunction*>(packed.get())->get()));
       check<ErrorKind::Type>(is_tensor(result.get()),
                              "a unpack hook of saved tensors expected to return a Tensor, got ",
                              type_text(result.get()));

@@ -102,7 +102,7 @@ PyObject* make_handle(Object tensor, const autograd::Node* node, const HookInPyt
 HeldFunction::~HeldFunction() {
   if (!interpreter_alive()) return;
   AcquireGil gil;
-  Py_XDECREF(function_);
+  call_python(Py_DecRef, function_);
 }
 
 namespace {
@@ -111,7 +111,7 @@ Tensor call(const HeldFunction& held, const Tensor& t) {
     const Object function = Object::borrow(held.get());
     if (!function) return Tensor();  // removed
     Object argument(wrap(t));
-    Object result(PyObject_CallOneArg(function.get(), argument.get()));
+    Object result(call_python(PyObject_CallOneArg, function.get(), argument.get()));
     check<ErrorKind::Type>(result.get() == Py_None || is_tensor(result.get()), OpName("hook"),
                            "expected a tensor or None, got ", type_text(result.get()));
     return result.get() == Py_None ? Tensor() : unwrap(result.get());
@@ -125,7 +125,7 @@ void LeafHookInPython::operator()(const Tensor& leaf) const {
     const Object function = Object::borrow(held->get());
     if (!function) return false;  // removed
     Object argument(wrap(leaf));
-    Object result(PyObject_CallOneArg(function.get(), argument.get()));
+    Object result(call_python(PyObject_CallOneArg, function.get(), argument.get()));
     check<ErrorKind::Runtime>(result.get() == Py_None, OpName("register_post_accumulate_grad_hook"),
                               "expected a hook that returns None, got ", type_text(result.get()));
     return true;

@@ -181,7 +181,7 @@ PyObject* input_metadata(PyObject* self, void*) {
           device(wrap(input.device)), none_given(PyTuple_New(0));
       const Object facts(Py_BuildValue("{s:O,s:O,s:O}", "shape", sizes.get(), "dtype", dtype.get(),
                                        "device", device.get()));
-      const Object item(PyObject_Call(kind.get(), none_given.get(), facts.get()));
+      const Object item(call_python(PyObject_Call, kind.get(), none_given.get(), facts.get()));
       checked(PyList_Append(list.get(), item.get()));
     }
     return list.release();
@@ -228,8 +228,8 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
 
 PyObject* list_attributes(PyObject* self, PyObject*) {
   return guarded([&] {
-    Object names(
-        PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", self));
+    Object names(call_python(PyObject_CallMethod, reinterpret_cast<PyObject*>(&PyBaseObject_Type),
+                             "__dir__", "O", self));
     for (const std::string& name : saved_names(*node_of(self)))
       checked(PyList_Append(names.get(), unicode(name).get()));
     return names.release();
@@ -264,7 +264,7 @@ Grads PreHookInPython::operator()(const Grads& grads) const {
     const Object function = Object::borrow(held->get());
     if (!function) return Grads();
     Object a = wrap_grads(grads);
-    Object result(PyObject_CallOneArg(function.get(), a.get()));
+    Object result(call_python(PyObject_CallOneArg, function.get(), a.get()));
     return read_grads(result.get(), grads.size());
   });
 }
@@ -273,7 +273,8 @@ Grads PostHookInPython::operator()(const Grads& inputs, const Grads& outputs) co
     const Object function = Object::borrow(held->get());
     if (!function) return Grads();
     Object a = wrap_grads(inputs), b = wrap_grads(outputs);
-    Object result(PyObject_CallFunctionObjArgs(function.get(), a.get(), b.get(), nullptr));
+    Object result(
+        call_python(PyObject_CallFunctionObjArgs, function.get(), a.get(), b.get(), nullptr));
     return read_grads(result.get(), inputs.size());
   });
 }

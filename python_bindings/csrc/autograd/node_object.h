@@ -80,6 +80,8 @@ auto in_python(F&& f) {
     return f();
   } catch (const PythonError&) {
     throw_python_exception();
+  } catch (const abi::__forced_unwind&) {
+    stay();  // Note [At the end of the program]
   }
 }
 

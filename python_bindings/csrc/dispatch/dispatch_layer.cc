@@ -83,9 +83,9 @@ class TakenCall {
     const auto answers = [&](PyObject* who) {
       const Object method(PyObject_GetAttrString(who, "__torch_dispatch__"));
       const InHandler in_handler;
-      const Object result(PyObject_CallFunctionObjArgs(method.get(), shown.overload.get(),
-                                                       types.get(), call.args.get(),
-                                                       call.kwargs.get(), nullptr));
+      const Object result(call_python(PyObject_CallFunctionObjArgs, method.get(),
+                                      shown.overload.get(), types.get(), call.args.get(),
+                                      call.kwargs.get(), nullptr));
       if (result.get() == Py_NotImplemented) {
         refused += str(refused.empty() ? "" : ", ", Py_TYPE(who)->tp_name);
         return false;
@@ -181,7 +181,7 @@ bool needs_recording(const Stack& stack) {
   return needed && grad_enabled() && !inference_enabled();
 }
 
-void call_python(const Operator& op, Stack& stack) {
+void call_torch_dispatch(const Operator& op, Stack& stack) {
   const bool below = layer_state().excluded & layer_bit(Layer::Autograd);
   if (const DynamicOperator* dynamic = DynamicOperator::of(op)) {
     if (dynamic->is_composite(stack)) {
@@ -219,7 +219,7 @@ void add_dispatch_layer() {
   if (added) return;
   added = true;
   Dispatcher::instance().register_layer_fallback(
-      Layer::Dispatch, boxed_kernel<&call_python>,
+      Layer::Dispatch, boxed_kernel<&call_torch_dispatch>,
       KernelOrigin{KernelSource::Fallback, __FILE__, __LINE__, "__torch_dispatch__"},
       Dispatcher::Wraps::Seen);
 }

@@ -72,7 +72,8 @@ PyObject* call_below(PyObject*, PyObject* positional, PyObject* named) {
       throw PythonError{};
     const Object all(args && args != Py_None ? PySequence_Tuple(args) : PyTuple_New(0));
     const BelowLayers below(layers_down_to(Layer::Dispatch));
-    return Object(PyObject_Call(func, all.get(), kwargs == Py_None ? nullptr : kwargs)).release();
+    return Object(call_python(PyObject_Call, func, all.get(), kwargs == Py_None ? nullptr : kwargs))
+        .release();
   });
 }
 

@@ -53,8 +53,8 @@ class PythonNode final : public ContextNode {
         arguments.push_back(wrapped.back().get());
       }
       Object function = attribute(class_.get(), "backward");
-      Object result(
-          PyObject_Vectorcall(function.get(), arguments.data(), arguments.size(), nullptr));
+      Object result(call_python(PyObject_Vectorcall, function.get(), arguments.data(),
+                                arguments.size(), nullptr));
       return read_gradients(PyTuple_Check(result.get()) ? std::move(result)
                                                         : Object(PyTuple_Pack(1, result.get())));
     });
@@ -210,15 +210,16 @@ Object call_forward(PyObject* function_class, PyObject* ctx, PyObject* args, boo
   const NoGrad no_grad;
   Object forward = attribute(function_class, "forward");
   if (separate_setup) {
-    Object output(PyObject_CallObject(forward.get(), args));
+    Object output(call_python(PyObject_CallObject, forward.get(), args));
     Object setup = attribute(function_class, "setup_context");
-    Object done(PyObject_CallFunctionObjArgs(setup.get(), ctx, args, output.get(), nullptr));
+    Object done(
+        call_python(PyObject_CallFunctionObjArgs, setup.get(), ctx, args, output.get(), nullptr));
     return output;
   }
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
   std::vector<PyObject*> all = {ctx};
   for (Py_ssize_t i = 0; i < n; ++i) all.push_back(PyTuple_GET_ITEM(args, i));
-  return Object(PyObject_Vectorcall(forward.get(), all.data(), all.size(), nullptr));
+  return Object(call_python(PyObject_Vectorcall, forward.get(), all.data(), all.size(), nullptr));
 }
 
 // _apply_function(function_class, ctx, name, separate_setup, args)

@@ -83,7 +83,7 @@ class SubclassesOff {
 Object ask(PyObject* object, PyObject* func, PyObject* types, PyObject* args, PyObject* kwargs) {
   Object method(PyObject_GetAttr(object, torch_function_name()));
   PyObject* all[] = {func, types, args, kwargs};
-  return Object(PyObject_Vectorcall(method.get(), all, kwargs ? 4 : 3, nullptr));
+  return Object(call_python(PyObject_Vectorcall, method.get(), all, kwargs ? 4 : 3, nullptr));
 }
 
 // "torch.add", "Tensor.add": the name of the function in errors.
@@ -118,7 +118,8 @@ Object convert(PyObject* result, PyTypeObject* type) {
   Object list(PyList_New(n));
   for (Py_ssize_t i = 0; i < n; ++i)
     PyList_SET_ITEM(list.get(), i, convert(PySequence_Fast_GET_ITEM(result, i), type).release());
-  return Object(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(result)), list.get()));
+  return Object(
+      call_python(PyObject_CallOneArg, reinterpret_cast<PyObject*>(Py_TYPE(result)), list.get()));
 }
 
 // Attributes whose value stays of the class that it has.
@@ -140,7 +141,7 @@ bool is_kept_as_it_is(PyObject* func) {
 Object call_without_classes(PyObject* func, PyObject* args, PyObject* kwargs) {
   const Object all(args && args != Py_None ? PySequence_Tuple(args) : PyTuple_New(0));
   const SubclassesOff off;
-  return Object(PyObject_Call(func, all.get(), kwargs == Py_None ? nullptr : kwargs));
+  return Object(call_python(PyObject_Call, func, all.get(), kwargs == Py_None ? nullptr : kwargs));
 }
 
 struct OverrideArguments {

@@ -134,7 +134,7 @@ std::shared_ptr<void> take_over(Managed* managed) {
     auto* held = static_cast<Managed*>(p);
     if (!held->deleter || !interpreter_alive()) return;
     AcquireGil gil;
-    held->deleter(held);
+    call_python(held->deleter, held);
   });
 }
 
@@ -194,11 +194,12 @@ Tensor tensor_from_dlpack(PyObject* source) {
   }
   Object none_args(PyTuple_New(0));
   Object keywords(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
-  Object capsule = Object::maybe(PyObject_Call(method.get(), none_args.get(), keywords.get()));
+  Object capsule =
+      Object::maybe(call_python(PyObject_Call, method.get(), none_args.get(), keywords.get()));
   if (!capsule) {
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError{};
     PyErr_Clear();  // made before version 1, without max_version
-    capsule = Object(PyObject_CallNoArgs(method.get()));
+    capsule = Object(call_python(PyObject_CallNoArgs, method.get()));
   }
   return from_capsule(capsule.get());
 }

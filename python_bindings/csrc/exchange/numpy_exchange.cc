@@ -33,7 +33,7 @@ class HeldBuffer {
   ~HeldBuffer() {
     if (!interpreter_alive()) return;
     AcquireGil gil;
-    PyBuffer_Release(&view_);
+    call_python(PyBuffer_Release, &view_);
   }
   const Py_buffer& view() const { return view_; }
 
@@ -124,7 +124,7 @@ std::function<void()> hold_reference(PyObject* object) {
   return [object] {
     if (!interpreter_alive()) return;
     AcquireGil gil;
-    Py_DECREF(object);
+    call_python(Py_DecRef, object);
   };
 }
 

@@ -308,7 +308,7 @@ void LibraryOperator::results_to_stack(const Object& result, Stack& stack) const
 const LibraryOperator::Shown& LibraryOperator::shown() {
   if (!shown_.op) {
     const Object find = import_attribute("treadle._ops", "overload_shown");
-    Object overload(PyObject_CallOneArg(find.get(), unicode(op_.info().name).get()));
+    Object overload(call_python(PyObject_CallOneArg, find.get(), unicode(op_.info().name).get()));
     LibraryOperator& op = named(std::string(utf8(attribute(overload.get(), "_name").get())));
     shown_ = {&op, std::move(overload)};
   }
@@ -421,8 +421,8 @@ Object LibraryOperator::invoke(PyObject* function, Slots slots) const {
                        unicode(schema_.arguments[i].name).release());
     }
   }
-  Object result(
-      PyObject_Vectorcall(function, values, count | PY_VECTORCALL_ARGUMENTS_OFFSET, names.get()));
+  Object result(call_python(PyObject_Vectorcall, function, values,
+                            count | PY_VECTORCALL_ARGUMENTS_OFFSET, names.get()));
   if (!simple_result_ || !is_exact_tensor(result.get())) check_result(result.get());
   if (results_apart_) check_apart(result.get(), slots);
   return result;

@@ -59,9 +59,9 @@ class FormulaNode final : public ContextNode {
         }
         values.push_back(held.back().get());
       }
-      const Object result(PyObject_Vectorcall(backward_.get(), values.data() + 1,
-                                              (values.size() - 1) | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                                              nullptr));
+      const Object result(call_python(PyObject_Vectorcall, backward_.get(), values.data() + 1,
+                                      (values.size() - 1) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                      nullptr));
       return read_gradients(PyTuple_Check(result.get()) ? result
                                                         : Object(PyTuple_Pack(1, result.get())));
     });
@@ -133,7 +133,8 @@ void set_up(PyObject* function, PyObject* ctx, PyObject* inputs, PyObject* keywo
                      [] { return Object(Py_BuildValue("(sss)", "ctx", "inputs", "output")); });
   PyObject* with_keywords[] = {ctx, inputs, keywords, output};
   PyObject* without[] = {ctx, inputs, output};
-  const Object done(PyObject_Vectorcall(function, keywords ? with_keywords : without, 0, names));
+  const Object done(
+      call_python(PyObject_Vectorcall, function, keywords ? with_keywords : without, 0, names));
 }
 
 }  // namespace

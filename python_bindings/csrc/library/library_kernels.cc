@@ -80,10 +80,10 @@ void run_fallback(void* context, const Operator& form, Stack& stack) {
     check<ErrorKind::Runtime>(static_cast<bool>(function), OpName(op.info().base_name),
                               "expected a fallback that stays registered while it is called");
     const Object find = import_attribute("treadle._ops", "overload_named");
-    const Object overload(PyObject_CallFunction(find.get(), "s", op.info().name));
+    const Object overload(call_python(PyObject_CallFunction, find.get(), "s", op.info().name));
     const Object partial = import_attribute("functools", "partial");
-    const Object bound(
-        PyObject_CallFunctionObjArgs(partial.get(), function.get(), overload.get(), nullptr));
+    const Object bound(call_python(PyObject_CallFunctionObjArgs, partial.get(), function.get(),
+                                   overload.get(), nullptr));
     call_and_fill(op, bound, stack);
   });
 }

@@ -104,7 +104,7 @@ PyObject* call_kernel(PyObject* self, PyObject* args, PyObject* kwargs) {
       ~Back() { layer_state() = state; }
     } const back{before};
     layer_state().excluded |= static_cast<LayerMask>((layer_bit(Layer::Autograd) << 1) - 1);
-    return Object(PyObject_Call(self, args, kwargs)).release();
+    return Object(call_python(PyObject_Call, self, args, kwargs)).release();
   });
 }
 

@@ -38,8 +38,9 @@ Tensor array_tensor(PyObject* o) {
   const bool native = attribute(dtype.get(), "isnative").get() == Py_True;
   const bool aligned = attribute(attribute(o, "flags").get(), "aligned").get() == Py_True;
   if (native && aligned) return tensor_from_numpy(o, false);
-  const Object native_dtype(PyObject_CallMethod(dtype.get(), "newbyteorder", "s", "="));
-  const Object copy(PyObject_CallMethod(o, "astype", "O", native_dtype.get()));
+  const Object native_dtype(
+      call_python(PyObject_CallMethod, dtype.get(), "newbyteorder", "s", "="));
+  const Object copy(call_python(PyObject_CallMethod, o, "astype", "O", native_dtype.get()));
   return tensor_from_numpy(copy.get(), false);
 }
 

@@ -37,7 +37,8 @@ PyObject* tensor(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObje
     Tensor made = tensor_from_data(call.object(0), call.maybe_dtype(1), device);
     if (call.boolean(4)) {
       const Object unpinned(wrap(made));
-      made = unwrap(Object(PyObject_CallMethod(unpinned.get(), "pin_memory", nullptr)).get());
+      made = unwrap(
+          Object(call_python(PyObject_CallMethod, unpinned.get(), "pin_memory", nullptr)).get());
     }
     return wrap(with_requires_grad(made, call.boolean(3)));
   });
@@ -64,7 +65,7 @@ Tensor over_lent_memory(PyObject* data, std::optional<ScalarType> dtype) {
   if (dtype) return tensor_from_buffer(data, *dtype, -1, 0);
   const Object view(PyMemoryView_FromObject(data));
   const Object numpy(PyImport_ImportModule("numpy"));
-  const Object array(PyObject_CallMethod(numpy.get(), "asarray", "O", view.get()));
+  const Object array(call_python(PyObject_CallMethod, numpy.get(), "asarray", "O", view.get()));
   return tensor_from_numpy(array.get(), true);
 }
 

@@ -189,8 +189,8 @@ Storage storage_from(PyObject* content, Device device) {
                          Py_TYPE(content)->tp_name);
   check<ErrorKind::Runtime>(device.is_cpu() || device.is_meta(), OpName("UntypedStorage"),
                             "expected the cpu for bytes that are given, got ", to_string(device));
-  const Object bytes(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyByteArray_Type),
-                                                  content, nullptr));
+  const Object bytes(call_python(PyObject_CallFunctionObjArgs,
+                                 reinterpret_cast<PyObject*>(&PyByteArray_Type), content, nullptr));
   const auto size = static_cast<size_t>(PyByteArray_GET_SIZE(bytes.get()));
   auto storage = make_intrusive<StorageImpl>(size, device);
   if (size && device.is_cpu())

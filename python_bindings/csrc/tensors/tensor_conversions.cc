@@ -193,7 +193,7 @@ PyObject* type(PyObject* self, PyObject* args) {
     if (!dtype && PyUnicode_Check(wanted)) {
       const Object place_of_type =
           import_attribute("treadle._tensor.legacy_types", "place_of_type");
-      const Object named(PyObject_CallOneArg(place_of_type.get(), wanted));
+      const Object named(call_python(PyObject_CallOneArg, place_of_type.get(), wanted));
       return wrap(convert_to(t, as_dtype(PyTuple_GET_ITEM(named.get(), 0)),
                              to_device(PyTuple_GET_ITEM(named.get(), 1))));
     }
@@ -273,7 +273,7 @@ PyObject* array(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
       Object keywords(Py_BuildValue("{s:O}", "copy", copy ? Py_True : Py_False));
       Object astype = attribute(shared.get(), "astype");
       Object args(PyTuple_Pack(1, call.object(1)));
-      Object result(PyObject_Call(astype.get(), args.get(), keywords.get()));
+      Object result(call_python(PyObject_Call, astype.get(), args.get(), keywords.get()));
       const bool copied = result.get() != shared.get();
       check<ErrorKind::Value>(
           !asked || copy || !copied, OpName("__array__"), "expected dtype ", call.tensor(0).dtype(),
@@ -281,7 +281,7 @@ PyObject* array(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
           utf8(Object(PyObject_Str(attribute(result.get(), "dtype").get())).get()));
       return result.release();
     }
-    return copy ? Object(PyObject_CallMethod(shared.get(), "copy", nullptr)).release()
+    return copy ? Object(call_python(PyObject_CallMethod, shared.get(), "copy", nullptr)).release()
                 : shared.release();
   });
 }

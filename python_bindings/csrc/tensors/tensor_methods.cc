@@ -115,17 +115,18 @@ PyObject* is_set_to(PyObject* self, PyObject* other) {
 }
 
 // Calls a function of the package written in Python.
-PyObject* call_python(const char* module, const char* name,
+PyObject* call_function(const char* module, const char* name,
                       std::initializer_list<PyObject*> arguments) {
   Object function = import_attribute(module, name);
-  return Object(PyObject_Vectorcall(function.get(), arguments.begin(), arguments.size(), nullptr))
+  return Object(call_python(PyObject_Vectorcall, function.get(), arguments.begin(),
+                            arguments.size(), nullptr))
       .release();
 }
 
 // Attributes that were set on the object travel with it.
 PyObject* reduce_ex(PyObject* self, PyObject*) {
   return guarded([&] {
-    Object reduced(call_python("treadle._rebuild", "reduce_tensor", {self}));
+    Object reduced(call_function("treadle._rebuild", "reduce_tensor", {self}));
     PyObject* attributes = reinterpret_cast<TensorObject*>(self)->dict;
     if (!attributes || PyDict_GET_SIZE(attributes) == 0 || PyTuple_GET_SIZE(reduced.get()) != 2)
       return reduced.release();
@@ -135,7 +136,7 @@ PyObject* reduce_ex(PyObject* self, PyObject*) {
   });
 }
 PyObject* deepcopy(PyObject* self, PyObject* memo) {
-  return guarded([&] { return call_python("treadle._rebuild", "deepcopy_tensor", {self, memo}); });
+  return guarded([&] { return call_function("treadle._rebuild", "deepcopy_tensor", {self, memo}); });
 }
 
 // A tensor of one number formats as the number does.

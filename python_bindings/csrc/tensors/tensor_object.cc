@@ -145,7 +145,7 @@ bool release_owned(TensorImpl& impl) {
   }
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  Py_DECREF(object);
+  call_python(Py_DecRef, reinterpret_cast<PyObject*>(object));
   PyErr_Restore(type, value, traceback);
   return !seen;
 }
@@ -221,7 +221,7 @@ PyObject* represent(PyObject* self) {
   return guarded([&] {
     PyObject* function =
         tensor_repr.get([] { return import_attribute("treadle._tensor_str", "tensor_repr"); });
-    return Object(PyObject_CallOneArg(function, self)).release();
+    return Object(call_python(PyObject_CallOneArg, function, self)).release();
   });
 }
 

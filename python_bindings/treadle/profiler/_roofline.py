@@ -13,10 +13,12 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, NamedTuple, Optional
+from typing import Any, Callable, Dict, NamedTuple
 
 from treadle import _C
+from treadle._atomic_file import replacing
 from treadle.autograd.grad_mode import no_grad
+from treadle.utils._cache_folder import cache_folder
 from treadle.version import __version__
 
 _ELEMENTS = 1 << 25  # of each operand: 128 MiB, more than most caches hold
@@ -89,8 +91,7 @@ def _processor() -> str:
 
 
 def _file() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(cache, "treadle", "roofline.json")
+    return Path(cache_folder(), "treadle", "roofline.json")
 
 
 def _read() -> Dict[str, Any]:
@@ -104,9 +105,7 @@ def _read() -> Dict[str, Any]:
 
 def _write(kept: Dict[str, Any]) -> None:
     """Keeps it where that is possible: the next call measures again where it is not."""
-    file: Optional[Path] = None
     with contextlib.suppress(OSError):
         _file().parent.mkdir(parents=True, exist_ok=True)
-        file = _file().with_name(f"roofline.{os.getpid()}.json")
-        file.write_text(json.dumps(kept, indent=1))
-        file.replace(_file())
+        with replacing(str(_file())) as file:
+            file.write(json.dumps(kept, indent=1).encode())

@@ -36,6 +36,7 @@ from types import ModuleType
 from typing import Any, Optional, Sequence, Union
 
 from . import _compiler, operator_library
+from ._cache_folder import cache_folder
 from ._compiler import CompilerError
 
 __all__ = [
@@ -162,8 +163,7 @@ def get_default_build_root() -> str:
     named = os.environ.get("TREADLE_EXTENSIONS_DIR")
     if named:
         return named
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(cache, "treadle_extensions")
+    return os.path.join(cache_folder(), "treadle_extensions")
 
 
 def __getattr__(name: str) -> Any:

@@ -272,6 +272,7 @@ AT_WORK = {
     "backward": "(leaf * leaf).exp().sum().backward()",
     "hook": "(hooked * 2).sum().backward()",
     "custom function": "F.apply(leaf).sum().backward()",
+    "hook that dies": "y = leaf * 2; y.register_hook(Dies()); y.sum().backward(); del y",
     "dying": "[treadle.nn.Parameter(x) for _ in range(3)]",
     "numpy": "treadle.from_numpy(x.numpy()).exp()",
 }
@@ -294,6 +295,11 @@ class F(treadle.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         return grad * ctx.saved_tensors[0]
+class Dies:
+    def __call__(self, grad):
+        sum(range(1000))
+    def __del__(self):
+        sum(range(1000))
 started = threading.Barrier(4)
 def work():
     started.wait()
