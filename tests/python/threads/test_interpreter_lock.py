@@ -273,6 +273,10 @@ AT_WORK = {
     "hook": "(hooked * 2).sum().backward()",
     "custom function": "F.apply(leaf).sum().backward()",
     "hook that dies": "y = leaf * 2; y.register_hook(Dies()); y.sum().backward(); del y",
+    "override": "(own + 1).sum()",
+    "dispatch mode": "with Mode(): (x + 1).sum()",
+    "saved tensors": "with saved_tensors_hooks(Dies(), Dies()): (leaf * leaf).sum().backward()",
+    "array that dies": "treadle.from_numpy(array.view(Array)) + 1",
     "dying": "[treadle.nn.Parameter(x) for _ in range(3)]",
     "numpy": "treadle.from_numpy(x.numpy()).exp()",
 }
@@ -281,7 +285,9 @@ AT_WORK = {
 @pytest.mark.parametrize("name", AT_WORK)
 def test_a_daemon_thread_may_be_at_work_at_the_end(name: str) -> None:
     program = f"""
-import sys, threading, time, treadle
+import sys, threading, time, numpy as np, treadle
+from treadle.autograd.graph import saved_tensors_hooks
+from treadle.utils._python_dispatch import TorchDispatchMode
 sys.setswitchinterval(1e-5)
 x = treadle.ones(400_000)
 leaf = x.clone().requires_grad_()
@@ -296,10 +302,25 @@ class F(treadle.autograd.Function):
     def backward(ctx, grad):
         return grad * ctx.saved_tensors[0]
 class Dies:
-    def __call__(self, grad):
+    def __call__(self, tensor):
         sum(range(1000))
+        return tensor
     def __del__(self):
         sum(range(1000))
+class Own(treadle.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        sum(range(1000))
+        return super().__torch_function__(function, types, args, kwargs or {{}})
+own = x.as_subclass(Own)
+class Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        sum(range(1000))
+        return function(*args, **(kwargs or {{}}))
+class Array(np.ndarray):
+    def __del__(self):
+        sum(range(1000))
+array = np.ones(4000, np.float32)
 started = threading.Barrier(4)
 def work():
     started.wait()
