@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """The collector leaves the collected tests alone: there are 90,000, and it would go through them
-    whenever a test calls it."""
+    """The collector leaves the collected tests alone. There are 90,000, and it would go through
+    them whenever a test calls it."""
     gc.collect()
     gc.freeze()

@@ -116,7 +116,7 @@ PyObject* is_set_to(PyObject* self, PyObject* other) {
 
 // Calls a function of the package written in Python.
 PyObject* call_function(const char* module, const char* name,
-                      std::initializer_list<PyObject*> arguments) {
+                        std::initializer_list<PyObject*> arguments) {
   Object function = import_attribute(module, name);
   return Object(call_python(PyObject_Vectorcall, function.get(), arguments.begin(),
                             arguments.size(), nullptr))
@@ -136,7 +136,9 @@ PyObject* reduce_ex(PyObject* self, PyObject*) {
   });
 }
 PyObject* deepcopy(PyObject* self, PyObject* memo) {
-  return guarded([&] { return call_function("treadle._rebuild", "deepcopy_tensor", {self, memo}); });
+  return guarded([&] {
+    return call_function("treadle._rebuild", "deepcopy_tensor", {self, memo});
+  });
 }
 
 // A tensor of one number formats as the number does.

@@ -143,3 +143,14 @@ def test_the_gradient_of_a_weight_is_not_copied() -> None:
     layer(randn(6, 4)).sum().backward()
     ((stride, _),) = seen
     assert stride == layer.weight.stride()
+
+
+def test_gradients_of_a_transposed_weight_are_added_up_in_place() -> None:
+    weight = treadle.randn(64, 32, requires_grad=True)
+    x, wide = treadle.randn(4, 32), weight.t()
+    loss = sum(treadle.addmm(treadle.zeros(64), x, wide).sum() for _ in range(5))
+    with treadle.autograd.profiler.profile() as prof:
+        loss.backward()
+    names = [event.name for event in prof.function_events]
+    assert names.count("aten::add_") == 4 and "aten::add" not in names
+    treadle.testing.assert_close(weight.grad, 5 * x.sum(0).expand(64, 32))
