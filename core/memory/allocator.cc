@@ -137,9 +137,9 @@ size_t size_class(size_t nbytes) {
   return (nbytes + step - 1) / step * step;
 }
 
-// Ranges of pages that were freed, the newest last. Neighbours are one range. What is kept and what
-// is in use are together never more than what was once in use at the same time. So keeping pages
-// does not raise the peak of a program's memory.
+// Ranges of pages that were freed, the newest last. Neighbours are one range. The pages kept and
+// those in use are together never more than were once in use at the same time. So keeping pages does
+// not raise the peak of a program's memory.
 class KeptPages {
  public:
   KeptPages() {
@@ -149,12 +149,11 @@ class KeptPages {
     limit_ = std::min(memory / 16, size_t{512} << 20);
   }
 
-  // From the smallest range that has room. Null where there is none: the caller maps new pages.
+  // From the smallest range that has room. Null where there is none: the caller maps new pages, and
+  // says so by `mapped`.
   void* take(size_t size) {
     Evicted evicted;
     const std::lock_guard lock(mutex_);
-    used_ += size;
-    most_used_ = std::max(most_used_, used_);
     size_t best = count_;
     for (size_t i = count_; i-- > 0;) {
       if (ranges_[i].size < size || (best < count_ && ranges_[i].size >= ranges_[best].size))
@@ -163,9 +162,11 @@ class KeptPages {
       if (ranges_[i].size == size) break;
     }
     if (best == count_) {
-      while (count_ > 0 && used_ + kept_ > most_used_) evicted.add(remove(0));
+      const size_t allowed = std::max(most_used_, used_ + size);
+      while (count_ > 0 && used_ + size + kept_ > allowed) evicted.add(remove(0));
       return nullptr;
     }
+    used_ += size;
     Range& range = ranges_[best];
     char* data = range.begin;
     if (range.size == size) {
@@ -183,6 +184,13 @@ class KeptPages {
     }
     newest_ = data;
     return data;
+  }
+
+  // New pages are in use. A request that the system refused does not count as use.
+  void mapped(size_t size) noexcept {
+    const std::lock_guard lock(mutex_);
+    used_ += size;
+    most_used_ = std::max(most_used_, used_);
   }
 
   void give(void* data, size_t size) noexcept {
@@ -329,11 +337,10 @@ class CpuAllocator final : public Allocator {
   static void* allocate_large(size_t size) {
     KeptPages& kept = kept_pages();
     if (void* data = kept.take(size)) return data;
-    if (void* data = map_pages(size)) return data;
-    if (kept.release_all())
-      if (void* data = map_pages(size)) return data;
-    kept.forget(size);
-    return nullptr;
+    void* data = map_pages(size);
+    if (!data && kept.release_all()) data = map_pages(size);
+    if (data) kept.mapped(size);
+    return data;
   }
 
   // malloc's own aligned form skips its per-thread cache. The word before the block holds malloc's

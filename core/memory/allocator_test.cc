@@ -85,6 +85,7 @@ TEST(Allocator, FreedPagesServeSmallerAndLargerRequests) {
 TEST(Allocator, KeptPagesDoNotRaiseThePeak) {
   constexpr size_t kMiB = size_t{1} << 20;
   Allocator& a = cpu_allocator();
+  EXPECT_THROW(a.allocate(size_t{1} << 61, kCPU), Error);  // raises no bound
   // More than any other test had in use, so that no other pages would do.
   auto* const first = static_cast<char*>(a.allocate(96 * kMiB, kCPU));
   std::memset(first, 1, 96 * kMiB);

@@ -69,8 +69,8 @@ std::string own_path() {
   return here.dli_fname;
 }
 
-// What every generated kernel is compiled with. Its headers are compiled once in a process: to read
-// them takes longer than a kernel.
+// The compiler's command for generated kernels. Their headers are compiled once in a process, since
+// reading them takes longer than a kernel.
 const char* const kCompile =
     "g++ -std=c++20 -O1 -fPIC -w -nostdinc++ -ffp-contract=off -fno-gnu-unique "
     "-fsanitize=alignment,bounds,shift -fsanitize-undefined-trap-on-error -DTREADLE_EMULATED=1 ";

@@ -40,9 +40,7 @@ DEVICE_TESTS = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests/gp
 EMULATED = ([OPERATORS, "tests/python/autograd/test_gradients.py"], DEVICE_TESTS)
 # And what is a part of every whole run: values in a few dtypes, and what is computed by the longest
 # way round.
-EMULATED_ALWAYS = (
-    "test_reference and not uint64 and (float32 or bfloat16 or int64 or bool or complex64)"
-)
+EMULATED_ALWAYS = "test_reference and (float32 or bfloat16 or int64 or bool or complex64)"
 DEVICE_TESTS_ALWAYS = ["tests/gpu/on_convolutions.py", "tests/gpu/on_recurrent.py"]
 
 

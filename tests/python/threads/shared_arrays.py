@@ -28,7 +28,7 @@ from treadle_testing.cases import dtypes_of, has_samples, samples_of
 from treadle_testing.catalogue import Operator, operators
 from treadle_testing.sample import map_arrays
 
-SECONDS = float(os.environ.get("SECONDS_A_CALL", "0.015"))
+SECONDS = float(os.environ.get("SECONDS_A_CALL", "0.03"))
 DTYPES = ("float32", "int64", "bool", "float16")
 REGION = 1 << 20
 # The values that are written for a while instead of a number.
