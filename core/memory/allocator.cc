@@ -138,8 +138,8 @@ size_t size_class(size_t nbytes) {
 }
 
 // Ranges of pages that were freed, the newest last. Neighbours are one range. The pages kept and
-// those in use are together never more than were once in use at the same time. So keeping pages does
-// not raise the peak of a program's memory.
+// those in use are together never more than were once in use at the same time. So keeping pages
+// does not raise the peak of a program's memory.
 class KeptPages {
  public:
   KeptPages() {
