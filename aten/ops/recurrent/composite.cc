@@ -1,9 +1,7 @@
 // Recurrent networks: cells, and whole layers over sequences.
 //
 // A layer multiplies the inputs of all steps by its weight in one product. A step then costs one
-// product with the hidden state and one pointwise cell. Sequences of different lengths come packed:
-// the rows of step 0, then those of step 1, .... They are sorted so that the longest sequence is
-// first, with batch_sizes[t] rows in step t.
+// product with the hidden state and one pointwise cell.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -46,9 +44,7 @@ struct State {
   Tensor h, c;  // c for LSTM only
 };
 
-struct Weights {
-  Tensor w_ih, w_hh, b_ih, b_hh, w_hr;
-};
+using Weights = RecurrentWeights;
 
 bool shaped(const Tensor& t, std::initializer_list<int64_t> sizes) {
   return t.dim() == static_cast<int64_t>(sizes.size()) &&
@@ -99,69 +95,30 @@ State step(Cell cell, const Tensor& gates, const State& state, const Weights& w,
   return {h, c};
 }
 
-Tensor first_rows(const Tensor& t, int64_t n) {
-  return t.defined() && t.size(0) != n ? aten::narrow(t, 0, 0, n) : t;
-}
-Tensor rows_from(const Tensor& t, int64_t begin) {
-  return aten::narrow(t, 0, begin, t.size(0) - begin);
-}
-Tensor joined(const Tensor& a, const Tensor& b) {
-  if (!a.defined()) return a;
-  const Tensor both[] = {a, b};
-  return aten::cat(TensorList(both, 2));
-}
-
 // One direction of one layer. The steps of `input` are its first dimension, or, if it is packed,
 // runs of rows. The result has the same form.
 Tensor run(Cell cell, const Tensor& input, IntList batch_sizes, bool reverse, const Weights& w,
            State& state) {
-  const bool packed = !batch_sizes.empty();
+  const RecurrentSteps steps(input, batch_sizes, reverse);
   const Tensor all = input_gates(cell, input, w), w_hh = aten::t(w.w_hh);
   const std::vector<Tensor> gates =
-      packed ? aten::split(all, batch_sizes, 0) : aten::unbind(all, 0);
-  const auto steps = static_cast<int64_t>(gates.size());
-  std::vector<Tensor> outputs(gates.size());
-  const State initial = state;
-  if (packed && reverse) {
-    const int64_t n = batch_sizes[steps - 1];
-    state = {first_rows(initial.h, n), first_rows(initial.c, n)};
+      batch_sizes.empty() ? aten::unbind(all, 0) : aten::split(all, batch_sizes, 0);
+  std::vector<Tensor> outputs(gates.size()), cells(gates.size());
+  for (int64_t k = 0; k < steps.count(); ++k) {
+    const int64_t at = steps.at(k);
+    const auto i = static_cast<size_t>(at);
+    const State before{steps.before(at, outputs, state.h), steps.before(at, cells, state.c)};
+    const State after = step(cell, gates[i], before, w, w_hh);
+    outputs[i] = after.h;
+    cells[i] = after.c;
   }
-  std::vector<State> finished;  // states of sequences that ended, the shortest first
-  for (int64_t k = 0; k < steps; ++k) {
-    const int64_t at = reverse ? steps - 1 - k : k;
-    if (packed) {
-      const int64_t rows = state.h.size(0), n = batch_sizes[at];
-      if (n < rows) {
-        finished.push_back(
-            {rows_from(state.h, n), state.c.defined() ? rows_from(state.c, n) : state.c});
-        state = {first_rows(state.h, n), first_rows(state.c, n)};
-      } else if (n > rows) {
-        const auto begin = [&](const Tensor& t) {
-          return t.defined() ? aten::narrow(t, 0, rows, n - rows) : t;
-        };
-        state = {joined(state.h, begin(initial.h)), joined(state.c, begin(initial.c))};
-      }
-    }
-    state = step(cell, gates[static_cast<size_t>(at)], state, w, w_hh);
-    outputs[static_cast<size_t>(at)] = state.h;
-  }
-  for (auto done = finished.rbegin(); done != finished.rend(); ++done)
-    state = {joined(state.h, done->h), joined(state.c, done->c)};
-  return packed ? aten::cat(outputs) : aten::stack(outputs);
-}
-
-Weights weights_at(const RecurrentLayers& l, int64_t index, bool projected, TensorList params) {
-  const int64_t each = l.weights_each(projected);
-  const auto param = [&](int64_t k) { return params[static_cast<size_t>(index * each + k)]; };
-  Weights w{param(0), param(1), {}, {}, {}};
-  if (l.has_biases) w.b_ih = param(2), w.b_hh = param(3);
-  if (projected) w.w_hr = param(each - 1);
-  return w;
+  state = {steps.last(outputs), state.c.defined() ? steps.last(cells) : state.c};
+  return batch_sizes.empty() ? aten::stack(outputs) : aten::cat(outputs);
 }
 
 // Whether the backend of a tensor's device computes whole layers at once.
 bool at_once(const Tensor& input) {
-  if (input.is_cpu() || !math_switches().recurrent_library) return false;
+  if (!input.is_cpu() && !math_switches().recurrent_library) return false;
   const KernelRow* const row =
       aten::ops::_recurrent_layers::op.table().row(input.device().type, Layout::Strided);
   const auto t = static_cast<size_t>(input.dtype());
@@ -231,7 +188,7 @@ std::tuple<Tensor, Tensor, Tensor> layers(const Settings& s, Tensor input, IntLi
   for (int64_t index = 0; index < count; ++index) {
     const int64_t features =
         index < directions ? input.size(-1) : checked_numel({hidden, directions});
-    check_weights(s.op, l.cell, weights_at(l, index, projected, params), features, units, hidden,
+    check_weights(s.op, l.cell, l.weights_at(index, projected, params), features, units, hidden,
                   input);
   }
   if (s.dropout == 0 || !s.train || l.num_layers == 1)
@@ -339,7 +296,7 @@ std::tuple<Tensor, Tensor, Tensor> recurrent_by_steps(const RecurrentLayers& l, 
       const int64_t index = layer * l.directions() + direction;
       State state{h0[static_cast<size_t>(index)], c0[static_cast<size_t>(index)]};
       outputs.push_back(run(l.cell, input, batch_sizes, direction == 1,
-                            weights_at(l, index, projected, params), state));
+                            l.weights_at(index, projected, params), state));
       h_end.push_back(state.h);
       c_end.push_back(state.c);
     }

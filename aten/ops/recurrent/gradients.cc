@@ -57,8 +57,11 @@ std::tuple<Tensor, Tensor, Tensor, std::vector<Tensor>> recurrent_layers_backwar
     const std::vector<Tensor> all = aten::_recurrent_layers_backward(
         grad_output, grad_hy, grad_cy, input, batch_sizes, hx, cx, params, cell, has_biases,
         num_layers, bidirectional, output, keeps_graph() ? aten::clone(reserve) : reserve,
-        wanted[3]);
-    return {all[0], all[1], cx.defined() ? all[2] : cx, {all.begin() + 3, all.end()}};
+        wanted[0], wanted[3]);
+    return {wanted[0] ? all[0] : Tensor(),
+            all[1],
+            cx.defined() ? all[2] : cx,
+            {all.begin() + 3, all.end()}};
   }
   const composite::RecurrentLayers layers{static_cast<composite::Cell>(cell), has_biases,
                                           num_layers, bidirectional};

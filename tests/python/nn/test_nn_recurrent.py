@@ -12,6 +12,7 @@ from nn_arrays import normal
 
 import treadle as torch
 from treadle import nn
+from treadle.autograd import gradcheck, gradgradcheck
 from treadle.nn.utils import rnn
 from treadle_testing.families.recurrent import sequence, step
 
@@ -90,14 +91,27 @@ def test_packed(cls: Any, kind: str, both: bool) -> None:
             torch.testing.assert_close(s[:, i], e)
 
 
-def test_packed_gradients() -> None:
-    layer = nn.LSTM(2, 2, dtype=torch.float64)
-    data = normal(3, 2, 2).requires_grad_()
+def _gradients_are_right(layer: nn.Module, packed: bool) -> bool:
+    x = normal(5, 3, 2).requires_grad_()
 
-    def f(x: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
-        return layer(rnn.pack_padded_sequence(x, [3, 1]))[0].data
+    def outputs(x: Any, *weights: Any) -> list:
+        given = rnn.pack_padded_sequence(x, torch.tensor([5, 3, 1])) if packed else x
+        output, state = layer(given)
+        states = state if isinstance(state, tuple) else (state,)
+        return [output.data if packed else output, *states]
 
-    assert torch.autograd.gradcheck(f, (data, *layer.parameters()))
+    arguments = (x, *layer.parameters())
+    return gradcheck(outputs, arguments) and gradgradcheck(outputs, arguments)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["whole", "packed"])
+@pytest.mark.parametrize("layers, both, biases", [(1, True, False), (2, False, True)])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "tanh", "relu"])
+def test_gradients(kind: str, layers: int, both: bool, biases: bool, packed: bool) -> None:
+    torch.manual_seed(0)
+    cls, options = (nn.RNN, {"nonlinearity": kind}) if kind.islower() else (getattr(nn, kind), {})
+    layer = cls(2, 2, layers, bias=biases, bidirectional=both, dtype=torch.float64, **options)
+    assert _gradients_are_right(layer, packed)
 
 
 def test_tensors_on_several_devices() -> None:

@@ -117,6 +117,8 @@ const cpu::CellLoops<double>& cells_double() { return CellTarget<double>::kLoops
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "aten/ops/recurrent/cpu/rnn_cells.h"
+
 #include "aten/ops/_gru_cell.h"
 #include "aten/ops/_gru_cell_backward.h"
 #include "aten/ops/_lstm_cell.h"
@@ -157,6 +159,24 @@ void for_rows(const Tensor& state, F&& f) {
 Tensor wide(const Tensor& t) { return aten::to(t, ScalarType::Float32); }
 Tensor wide_like(const Tensor& t) { return empty_cpu(t.sizes(), ScalarType::Float32); }
 
+// A matrix by its rows. An argument whose rows are not contiguous is copied.
+template <class T>
+class Rows {
+ public:
+  explicit Rows(const Tensor& t)
+      : held_(t.stride(1) == 1 ? t : aten::contiguous(t)),
+        first_(held_.data_as<T>()),
+        stride_(held_.stride(0)) {}
+  T* operator[](int64_t row) const { return first_ + row * stride_; }
+
+ private:
+  Tensor held_;
+  T* first_;
+  int64_t stride_;
+};
+
+}  // namespace
+
 template <class T>
 void lstm_cell_cpu(const Tensor& gates, const Tensor& cx, const Tensor& hy, const Tensor& cy) {
   if constexpr (!std::is_same_v<T, compute_type<T>>) {
@@ -165,10 +185,9 @@ void lstm_cell_cpu(const Tensor& gates, const Tensor& cx, const Tensor& hy, cons
     aten::copy_(hy, h);
     aten::copy_(cy, c);
   } else {
-    const Tensor g = aten::contiguous(gates), c = aten::contiguous(cx);
+    const Rows<T> g(gates), c(cx), h_out(hy), c_out(cy);
     for_rows(hy, [&](int64_t row, int64_t n) {
-      simd::cell_loops<T>().lstm(g.data_as<T>() + row * 4 * n, c.data_as<T>() + row * n,
-                                 hy.data_as<T>() + row * n, cy.data_as<T>() + row * n, n);
+      simd::cell_loops<T>().lstm(g[row], c[row], h_out[row], c_out[row], n);
     });
   }
 }
@@ -184,13 +203,10 @@ void lstm_cell_backward_cpu(const Tensor& grad_h, const Tensor& grad_c, const Te
     aten::copy_(grad_gates, gg);
     aten::copy_(grad_cx, gc);
   } else {
-    const Tensor gh = aten::contiguous(grad_h), gc = aten::contiguous(grad_c),
-                 g = aten::contiguous(gates), c = aten::contiguous(cx), y = aten::contiguous(cy);
+    const Rows<T> gh(grad_h), gc(grad_c), g(gates), c(cx), y(cy), g_out(grad_gates), c_out(grad_cx);
     for_rows(cx, [&](int64_t row, int64_t n) {
-      simd::cell_loops<T>().lstm_backward(
-          gh.data_as<T>() + row * n, gc.data_as<T>() + row * n, g.data_as<T>() + row * 4 * n,
-          c.data_as<T>() + row * n, y.data_as<T>() + row * n, grad_gates.data_as<T>() + row * 4 * n,
-          grad_cx.data_as<T>() + row * n, n);
+      simd::cell_loops<T>().lstm_backward(gh[row], gc[row], g[row], c[row], y[row], g_out[row],
+                                          c_out[row], n);
     });
   }
 }
@@ -203,11 +219,9 @@ void gru_cell_cpu(const Tensor& input_gates, const Tensor& hidden_gates, const T
     gru_cell_cpu<float>(wide(input_gates), wide(hidden_gates), wide(hx), h);
     aten::copy_(hy, h);
   } else {
-    const Tensor x = aten::contiguous(input_gates), g = aten::contiguous(hidden_gates),
-                 h = aten::contiguous(hx);
+    const Rows<T> x(input_gates), g(hidden_gates), h(hx), h_out(hy);
     for_rows(hy, [&](int64_t row, int64_t n) {
-      simd::cell_loops<T>().gru(x.data_as<T>() + row * 3 * n, g.data_as<T>() + row * 3 * n,
-                                h.data_as<T>() + row * n, hy.data_as<T>() + row * n, n);
+      simd::cell_loops<T>().gru(x[row], g[row], h[row], h_out[row], n);
     });
   }
 }
@@ -224,16 +238,16 @@ void gru_cell_backward_cpu(const Tensor& grad, const Tensor& input_gates,
     aten::copy_(grad_hidden, gg);
     aten::copy_(grad_hx, gh);
   } else {
-    const Tensor d = aten::contiguous(grad), x = aten::contiguous(input_gates),
-                 g = aten::contiguous(hidden_gates), h = aten::contiguous(hx);
+    const Rows<T> d(grad), x(input_gates), g(hidden_gates), h(hx), x_out(grad_input),
+        g_out(grad_hidden), h_out(grad_hx);
     for_rows(hx, [&](int64_t row, int64_t n) {
-      simd::cell_loops<T>().gru_backward(
-          d.data_as<T>() + row * n, x.data_as<T>() + row * 3 * n, g.data_as<T>() + row * 3 * n,
-          h.data_as<T>() + row * n, grad_input.data_as<T>() + row * 3 * n,
-          grad_hidden.data_as<T>() + row * 3 * n, grad_hx.data_as<T>() + row * n, n);
+      simd::cell_loops<T>().gru_backward(d[row], x[row], g[row], h[row], x_out[row], g_out[row],
+                                         h_out[row], n);
     });
   }
 }
+
+namespace {
 
 const auto lstm_registered = register_kernels<aten::ops::_lstm_cell, DeviceType::CPU>(
     []<class T>() { return &lstm_cell_cpu<T>; }, "lstm_cell_cpu");

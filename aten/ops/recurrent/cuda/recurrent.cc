@@ -340,8 +340,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> recurrent_layers_cuda(
     if (!refused(status)) succeed_cudnn(status, "computing recurrent layers");
     refusals().add(r.whole_key(algorithm));
   }
-  const Tensor none = empty({0});
-  return {none, none, none, none};
+  return {empty({0}), empty({0}), empty({0}), empty({0})};
 }
 
 template <class T>
@@ -349,7 +348,7 @@ std::vector<Tensor> recurrent_layers_backward_cuda(
     const Tensor& grad_output, const Tensor& grad_hy, const Tensor& grad_cy, const Tensor& input,
     IntList batch_sizes, const Tensor& hx, const Tensor& cx, TensorList params, int64_t cell,
     bool has_biases, int64_t num_layers, bool bidirectional, const Tensor& output,
-    const Tensor& reserve, bool wants_weights) {
+    const Tensor& reserve, bool /*of_input*/, bool of_weights) {
   const Device device = input.device();
   const DeviceGuard guard(device.index);
   const Recurrent r = recurrent_of<T>(input, batch_sizes, hx, cx, cell, has_biases, num_layers,
@@ -382,7 +381,7 @@ std::vector<Tensor> recurrent_layers_backward_cuda(
           described.c.get(), data_of(c), data_of(dcy), c.defined() ? grads[2].data() : nullptr,
           plan->weight_bytes, weights.data(), work, space.data(), reserved, reserve.data()),
       kDoing);
-  if (!wants_weights) return grads;
+  if (!of_weights) return grads;
   // cuDNN adds to the present values.
   const Tensor of_weights = cudnn_workspace(plan->weight_bytes, device);
   const cudaStream_t stream = stream_on(device.index);
