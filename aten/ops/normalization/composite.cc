@@ -5,6 +5,7 @@
 #include "aten/ops/_batch_norm_with_update.h"
 #include "aten/ops/_native_batch_norm_legit.h"
 #include "aten/ops/add.h"
+#include "aten/ops/addcmul.h"
 #include "aten/ops/batch_norm.h"
 #include "aten/ops/bernoulli.h"
 #include "aten/ops/bernoulli_.h"
@@ -102,8 +103,7 @@ BatchNormalised batch_normalised(const Tensor& input, const Tensor& weight, cons
   if (weight.defined()) scale = aten::mul(scale, weight);
   Tensor shift = aten::mul(running_mean, scale);
   shift = bias.defined() ? aten::sub(bias, shift) : aten::mul(shift, Scalar(-1));
-  const Tensor out =
-      aten::add(aten::mul(input, aten::reshape(scale, shape)), aten::reshape(shift, shape));
+  const Tensor out = aten::addcmul(aten::reshape(shift, shape), input, aten::reshape(scale, shape));
   return {out.dtype() == input.dtype() ? out : aten::to(out, input.dtype()), {}, {}};
 }
 

@@ -18,6 +18,7 @@
 #include "core/base/error.h"
 #include "core/base/fork_safe_mutex.h"
 #include "core/base/parallel.h"
+#include "core/tensor/tensor.h"
 
 namespace treadle::cpu {
 namespace {
@@ -234,6 +235,21 @@ std::vector<std::shared_ptr<const Plan>> plans_for(Task task, const ConvGeometry
   return plans;
 }
 
+// Memory of Treadle's allocator, which keeps pages between calls; oneDNN's own would be mapped and
+// cleared anew by the system each time. Lives as long as the `Buffers` it is of.
+class Buffers {
+ public:
+  memory make(const memory::desc& layout) {
+    const auto bytes = static_cast<int64_t>(layout.get_size());
+    if (bytes == 0) return memory(layout, engine(), nullptr);
+    held_.push_back(empty_cpu({bytes}, ScalarType::UInt8));
+    return memory(layout, engine(), held_.back().data());
+  }
+
+ private:
+  std::vector<Tensor> held_;
+};
+
 void reorder(const dnnl::reorder& primitive, const memory& from, memory& to) {
   single_threaded([&] {
     dnnl::stream stream(engine());
@@ -245,13 +261,13 @@ void reorder(const dnnl::reorder& primitive, const memory& from, memory& to) {
 // Adds the gradients of the weight that the pieces made, in their order, and writes the sum in the
 // plain layout. The layout may depend on the size of a piece.
 void add_up(const std::vector<std::shared_ptr<const Plan>>& plans, std::vector<memory>& parts,
-            float* result) {
+            Buffers& buffers, float* result) {
   const Plan& first = *plans[0];
   std::vector<const float*> addends;
   for (size_t p = 1; p < parts.size(); ++p) {
     if (plans[p]->wanted[1] != first.wanted[1]) {
       const memory own = parts[p];
-      parts[p] = memory(first.wanted[1], engine());
+      parts[p] = buffers.make(first.wanted[1]);
       reorder(dnnl::reorder(own, parts[p]), own, parts[p]);
     }
     addends.push_back(static_cast<const float*>(parts[p].get_data_handle()));
@@ -278,16 +294,19 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
     const auto plans = plans_for(task, g);
     if (plans.empty()) return false;
     const Plan& first = *plans[0];
+    Buffers shared;
     memory weights;  // in the layout of the first piece, where that is not the plain one
     if (written != 1 && first.reordered[1]) {
-      weights = memory(first.wanted[1], engine());
+      weights = shared.make(first.wanted[1]);
       reorder(first.reorders[1], memory(first.plain[1], engine(), data[1]), weights);
     }
     std::vector<memory> parts(written == 1 && plans.size() > 1 ? plans.size() : 0);
+    for (size_t p = 0; p < parts.size(); ++p) parts[p] = shared.make(plans[p]->wanted[1]);
     const int64_t image[] = {g.in_image(), 0, g.out_image()};
     parallel_chunks(g.pieces(), [&](int64_t p) {
       single_threaded([&] {
         const Plan& plan = *plans[static_cast<size_t>(p)];
+        Buffers own;
         dnnl::stream stream(engine());
         std::unordered_map<int, memory> args;
         memory plain[3], wanted[3];
@@ -295,24 +314,24 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
           if (i == 1 && weights && plan.wanted[1] == first.wanted[1]) {
             wanted[1] = weights;
           } else if (i == 1 && !parts.empty()) {
-            wanted[1] = parts[static_cast<size_t>(p)] = memory(plan.wanted[1], engine());
+            wanted[1] = parts[static_cast<size_t>(p)];
           } else {
             plain[i] = memory(plan.plain[i], engine(), data[i] + g.first_image(p) * image[i]);
-            wanted[i] = plan.reordered[i] ? memory(plan.wanted[i], engine()) : plain[i];
+            wanted[i] = plan.reordered[i] ? own.make(plan.wanted[i]) : plain[i];
             if (plan.reordered[i] && i != written)
               dnnl::reorder(plan.reorders[i]).execute(stream, plain[i], wanted[i]);
           }
           args[arguments[i]] = wanted[i];
         }
         if (bias) args[DNNL_ARG_BIAS] = memory(plan.bias, engine(), const_cast<float*>(bias));
-        args[DNNL_ARG_SCRATCHPAD] = memory(plan.scratch, engine());
+        args[DNNL_ARG_SCRATCHPAD] = own.make(plan.scratch);
         plan.primitive.execute(stream, args);
         if (plan.reordered[written] && parts.empty())
           dnnl::reorder(plan.reorders[written]).execute(stream, wanted[written], plain[written]);
         stream.wait();
       });
     });
-    if (!parts.empty()) add_up(plans, parts, data[1]);
+    if (!parts.empty()) add_up(plans, parts, shared, data[1]);
     return true;
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_out_of_memory)
