@@ -27,7 +27,7 @@ bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t 
   for (size_t d = 0; d < last; ++d) {
     if (g.strides[1][d] == item) row = d;
   }
-  if (row == rank || g.shape[row] < 4 || g.shape[last] < 4) return false;
+  if (row == rank || g.shape[row] < 2 || g.shape[last] < 2) return false;
   const cpu::TransposedPlane plane{g.shape[row], g.shape[last], g.strides[0][row],
                                    g.strides[1][last], item};
   const int64_t band = cpu::transpose_band(item);
@@ -39,8 +39,9 @@ bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t 
   const int64_t band_elements = std::min(plane.rows, band) * plane.cols;
   parallel_for(planes * bands, std::max<int64_t>(1, kGrain / band_elements),
                [&](int64_t begin, int64_t end) {
-                 for (int64_t unit = begin; unit < end; ++unit) {
+                 for (int64_t unit = begin, until; unit < end; unit = until) {
                    int64_t rest = unit / bands, dst_offset = 0, src_offset = 0;
+                   until = std::min(end, (rest + 1) * bands);  // the end of the plane
                    for (size_t d = last; d-- > 0;) {
                      if (d == row) continue;
                      dst_offset += rest % g.shape[d] * g.strides[0][d];
@@ -49,7 +50,7 @@ bool copy_transposed(const LoopGeometry& g, char* dst, const char* src, int64_t 
                    }
                    const int64_t first = unit % bands * band;
                    cpu::transpose_rows(plane, dst + dst_offset, src + src_offset, first,
-                                       std::min(plane.rows, first + band));
+                                       std::min(plane.rows, first + (until - unit) * band));
                  }
                });
   return true;

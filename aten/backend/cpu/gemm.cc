@@ -13,6 +13,7 @@
 
 #include "aten/backend/cpu/gemm_loops.h"
 #include "aten/backend/cpu/long_sums.h"
+#include "aten/backend/cpu/work_space.h"
 #include "core/base/parallel.h"
 
 namespace treadle::cpu {
@@ -41,8 +42,8 @@ bool blas_operand(const MatrixView<T>& m, Operand& out) {
 }
 
 template <class T>
-std::vector<T> packed(const MatrixView<T>& m) {
-  std::vector<T> out(static_cast<size_t>(m.rows * m.cols));
+WorkSpace<T> packed(const MatrixView<T>& m) {
+  WorkSpace<T> out(m.rows * m.cols);
   parallel_for(m.rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, m.cols)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
@@ -78,8 +79,8 @@ template <class T, class Call>
 void sum_pieces(int64_t rows, int64_t columns, int64_t length, T alpha, T beta, T* c, int64_t ldc,
                 Call product) {
   using W = wide_type<T>;
-  std::vector<T> piece(static_cast<size_t>(rows * columns));
-  std::vector<W> sums(piece.size(), W(0));
+  const WorkSpace<T> piece(rows * columns);
+  std::vector<W> sums(static_cast<size_t>(rows * columns), W(0));
   for (int64_t at = 0; at < length; at += kProductPiece) {
     product(at, std::min(kProductPiece, length - at), piece.data());
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<W>(piece[i]);
@@ -101,11 +102,11 @@ void blas_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
       OpName("matmul"), "expected every dimension of a matrix below 2^31, got ", a.rows, " x ",
       a.cols, " by ", b.rows, " x ", b.cols);
   if (!blas_operand(a, oa)) {
-    const std::vector<T> copy = packed(a);
+    const WorkSpace<T> copy = packed(a);
     return blas_gemm(MatrixView<T>{copy.data(), a.rows, a.cols, a.cols, 1}, b, c, ldc, alpha, beta);
   }
   if (!blas_operand(b, ob)) {
-    const std::vector<T> copy = packed(b);
+    const WorkSpace<T> copy = packed(b);
     return blas_gemm(a, MatrixView<T>{copy.data(), b.rows, b.cols, b.cols, 1}, c, ldc, alpha, beta);
   }
   const int64_t row_work = std::max<int64_t>(1, b.cols * a.cols);
@@ -221,7 +222,7 @@ void vector_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t l
     if constexpr (std::is_same_v<T, C>) {
       in_type(to, ldc, beta);
     } else {
-      std::vector<C> sums(static_cast<size_t>(part.rows * part.columns));
+      const WorkSpace<C> sums(part.rows * part.columns);
       in_type(sums.data(), part.columns, C(0));
       for (int64_t i = 0; i < part.rows; ++i) {
         for (int64_t j = 0; j < part.columns; ++j) {

@@ -20,6 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using cpu::TransposedPlane;
 
 constexpr int64_t kTileBytes = 16 * 1024;  // half of the nearest cache
+constexpr int64_t kFewLines = 12;
 
 // A tile is as high as a cache line of src is long, and at least 16: long rows of dst are cheaper
 // than long columns of src, but each column starts on another page.
@@ -52,14 +53,41 @@ void turn_square(const char* src, int64_t src_stride, Bits* dst, int64_t dst_str
   for (size_t i = 0; i < n; ++i) hn::StoreU(a[i], d, dst + static_cast<int64_t>(i) * dst_stride);
 }
 
+// A few long lines, which are rows or columns of both matrices: element by element, in blocks that
+// stay in the nearest cache. Strides are in bytes.
+template <class Bits>
+void turn_few_lines(int64_t lines, int64_t length, char* dst, int64_t dst_line, int64_t dst_step,
+                    const char* src, int64_t src_line, int64_t src_step) {
+  const int64_t block = std::max<int64_t>(1, kTileBytes / std::max(dst_step, src_step));
+  for (int64_t begin = 0; begin < length; begin += block) {
+    const int64_t end = std::min(length, begin + block);
+    for (int64_t line = 0; line < lines; ++line) {
+      char* const to = dst + line * dst_line;
+      const char* const from = src + line * src_line;
+      for (int64_t i = begin; i < end; ++i)
+        *reinterpret_cast<Bits*>(to + i * dst_step) =
+            *reinterpret_cast<const Bits*>(from + i * src_step);
+    }
+  }
+}
+
 template <class Bits>
 void turn(const TransposedPlane& p, char* dst, const char* src, int64_t begin, int64_t end) {
   constexpr int64_t kItem = sizeof(Bits), kRows = band_of(kItem);
   constexpr int64_t kCols = kTileBytes / (kRows * kItem);
   constexpr int64_t kStep = std::is_same_v<Bits, Wide> ? 1 : 16 / kItem;
+  dst += begin * p.dst_row_stride;
+  src += begin * kItem;
+  const int64_t height = end - begin;
+  if (p.cols < kFewLines)
+    return turn_few_lines<Bits>(p.cols, height, dst, kItem, p.dst_row_stride, src, p.src_col_stride,
+                                kItem);
+  if (height < kFewLines)
+    return turn_few_lines<Bits>(height, p.cols, dst, p.dst_row_stride, kItem, src, kItem,
+                                p.src_col_stride);
   alignas(64) Bits tile[kRows][kCols];
-  for (int64_t i0 = begin; i0 < end; i0 += kRows) {
-    const int64_t rows = std::min(end - i0, kRows);
+  for (int64_t i0 = 0; i0 < height; i0 += kRows) {
+    const int64_t rows = std::min(height - i0, kRows);
     for (int64_t j0 = 0; j0 < p.cols; j0 += kCols) {
       const int64_t cols = std::min(p.cols - j0, kCols);
       const auto columns_singly = [&](int64_t first, int64_t last, int64_t from_row) {

@@ -11,11 +11,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "aten/backend/cpu/work_space.h"
 #include "aten/ops/_convolution_grad_weight.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/convolution.h"
 #include "aten/ops/convolution/cpu/conv_onednn.h"
 #include "aten/ops/convolution/cpu/conv_unfold.h"
+#include "aten/ops/copy_.h"
 #include "aten/ops/to.h"
 #include "core/base/parallel.h"
 
@@ -80,7 +82,7 @@ void grad_weight(const ConvGeometry& g, const C* grad, const C* in, C* out) {
     if (conv_grad_weight_onednn(g, grad, in, out)) return;
   }
   const int64_t size = g.weight_elements();
-  std::vector<C> partial(static_cast<size_t>(size * g.pieces()));
+  const WorkSpace<C> partial(size * g.pieces());
   for_pieces(g, [&](const ConvGeometry& piece, int64_t n, int64_t p) {
     unfolded::grad_weight(piece, grad + n * g.out_image(), in + n * g.in_image(),
                           partial.data() + p * size);
@@ -121,8 +123,8 @@ void convolution_cpu(const Tensor& input, const Tensor& weight, const Tensor& bi
           : geometry(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, groups);
   const Tensor in = operand<T>(input), w = operand<T>(weight), b = operand<T>(bias);
   const C* const bias_data = b.defined() ? b.data_as<C>() : nullptr;
-  std::vector<C> wide(kNarrow<T> ? static_cast<size_t>(out.numel()) : 0);
-  C* const result = kNarrow<T> ? wide.data() : static_cast<C*>(out.data());
+  const Tensor wide = kNarrow<T> ? empty_cpu(out.sizes(), scalar_type_of<C>) : out;
+  C* const result = wide.data_as<C>();
   const int64_t in_image = transposed ? g.out_image() : g.in_image();
   const int64_t out_image = transposed ? g.in_image() : g.out_image();
   if (in_image == 0) {  // no channels
@@ -140,7 +142,7 @@ void convolution_cpu(const Tensor& input, const Tensor& weight, const Tensor& bi
   } else {
     forward(g, in.data_as<C>(), w.data_as<C>(), bias_data, result);
   }
-  if constexpr (kNarrow<T>) std::copy(wide.begin(), wide.end(), out.data_as<T>());
+  if constexpr (kNarrow<T>) aten::copy_(out, wide);
 }
 
 template <class T>
@@ -150,8 +152,8 @@ void convolution_grad_weight_cpu(const Tensor& grad, const Tensor& input, IntLis
   using C = compute_type<T>;
   const int64_t size = out.numel();
   if (size == 0) return;
-  std::vector<C> wide(kNarrow<T> ? static_cast<size_t>(size) : 0);
-  C* const result = kNarrow<T> ? wide.data() : static_cast<C*>(out.data());
+  const Tensor wide = kNarrow<T> ? empty_cpu(out.sizes(), scalar_type_of<C>) : out;
+  C* const result = wide.data_as<C>();
   if (grad.numel() == 0 || input.numel() == 0) {
     std::fill_n(result, size, C(0));
   } else {
@@ -160,7 +162,7 @@ void convolution_grad_weight_cpu(const Tensor& grad, const Tensor& input, IntLis
     const Tensor gr = operand<T>(grad), in = operand<T>(input);
     grad_weight(g, gr.data_as<C>(), in.data_as<C>(), result);
   }
-  if constexpr (kNarrow<T>) std::copy(wide.begin(), wide.end(), out.data_as<T>());
+  if constexpr (kNarrow<T>) aten::copy_(out, wide);
 }
 
 const auto convolution_registered = register_kernels<aten::ops::convolution, DeviceType::CPU>(

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "aten/backend/cpu/lapack.h"
+#include "aten/backend/cpu/transpose.h"
+#include "aten/backend/cpu/work_space.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/contiguous.h"
 #include "core/base/parallel.h"
@@ -56,15 +58,14 @@ inline double cube(int64_t n) { return static_cast<double>(n) * n * n; }
 template <class T>
 void transpose_copy(const T* from, int64_t rows, int64_t columns, int64_t ldfrom, T* to,
                     int64_t ldto) {
-  constexpr int64_t kBlock = 16;
-  for (int64_t i0 = 0; i0 < rows; i0 += kBlock) {
-    const int64_t i1 = std::min(rows, i0 + kBlock);
-    for (int64_t j0 = 0; j0 < columns; j0 += kBlock) {
-      const int64_t j1 = std::min(columns, j0 + kBlock);
-      for (int64_t i = i0; i < i1; ++i)
-        for (int64_t j = j0; j < j1; ++j) to[j * ldto + i] = from[i * ldfrom + j];
-    }
+  constexpr int64_t kSmall = 64, kItem = sizeof(T);  // small matrices are not worth the call
+  if (rows * columns > kSmall) {
+    const TransposedPlane plane{columns, rows, ldto * kItem, ldfrom * kItem, kItem};
+    return transpose_rows(plane, reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from),
+                          0, columns);
   }
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) to[j * ldto + i] = from[i * ldfrom + j];
 }
 
 // A contiguous copy that no other code holds. LAPACK may write anywhere for values that are not

@@ -24,7 +24,7 @@ void linalg_lu_cpu(const Tensor& a, const Tensor& lu, const Tensor& pivots, cons
   const int m = lapack_size(b.rows), n = lapack_size(b.columns);
   const int64_t k = std::min(b.rows, b.columns);
   for_each_matrix(b.count, cube(k) + b.numel(), [&](int64_t begin, int64_t end) {
-    std::vector<T> columns(b.numel());
+    const WorkSpace<T> columns(b.numel());
     for (int64_t i = begin; i < end; ++i) {
       const T* from = input.data_as<T>() + i * b.numel();
       T* to = lu.data_as<T>() + i * b.numel();
@@ -81,7 +81,7 @@ void linalg_ldl_cpu(const Tensor& self, bool hermitian, const Tensor& ld, const 
   const int n = lapack_size(b.rows);
   for_each_matrix(b.count, cube(n) / 3 + b.numel(), [&](int64_t begin, int64_t end) {
     lapack::Work<T> work;
-    std::vector<T> columns(b.numel());
+    const WorkSpace<T> columns(b.numel());
     for (int64_t i = begin; i < end; ++i) {
       const T* from = input.data_as<T>() + i * b.numel();
       T* to = ld.data_as<T>() + i * b.numel();
@@ -112,7 +112,7 @@ void geqrf_cpu(const Tensor& self, const Tensor& a, const Tensor& tau) {
   if (k == 0) return;
   for_each_matrix(b.count, static_cast<double>(b.numel()) * k, [&](int64_t begin, int64_t end) {
     lapack::Work<T> work;
-    std::vector<T> columns(b.numel());
+    const WorkSpace<T> columns(b.numel());
     for (int64_t i = begin; i < end; ++i) {
       transpose_copy(input.data_as<T>() + i * b.numel(), m, n, n, columns.data(), m);
       lapack::geqrf(m, n, columns.data(), m, tau.data_as<T>() + i * k, work);
@@ -141,7 +141,7 @@ void linalg_qr_cpu(const Tensor& a, std::string_view mode, const Tensor& q, cons
   for_each_matrix(b.count, cost, [&](int64_t begin, int64_t end) {
     lapack::Work<T> work;
     // The number of columns is the larger of those of A and Q.
-    std::vector<T> columns(m * std::max(n, wants_q ? kept : n)), tau(k);
+    const WorkSpace<T> columns(m * std::max(n, wants_q ? kept : n)), tau(k);
     for (int64_t i = begin; i < end; ++i) {
       transpose_copy(input.data_as<T>() + i * m * n, m, n, n, columns.data(), m);
       lapack::geqrf(lapack_size(m), lapack_size(n), columns.data(), lapack_size(m), tau.data(),
@@ -166,7 +166,7 @@ void householder_product_cpu(const Tensor& input, const Tensor& tau, const Tenso
   if (b.numel() == 0) return;
   for_each_matrix(b.count, static_cast<double>(b.numel()) * n, [&](int64_t begin, int64_t end) {
     lapack::Work<T> work;
-    std::vector<T> columns(b.numel());
+    const WorkSpace<T> columns(b.numel());
     for (int64_t i = begin; i < end; ++i) {
       transpose_copy(vectors.data_as<T>() + i * b.numel(), m, n, n, columns.data(), m);
       lapack::orgqr(m, n, k, columns.data(), m, factors.data_as<T>() + i * k, work);
@@ -189,7 +189,7 @@ void ormqr_cpu(const Tensor& self, const Tensor& input2, const Tensor& input3, b
   }
   for_each_matrix(c.count, static_cast<double>(c.numel()) * k, [&](int64_t begin, int64_t end) {
     lapack::Work<T> work;
-    std::vector<T> reflectors(v.numel()), columns(c.numel());
+    const WorkSpace<T> reflectors(v.numel()), columns(c.numel());
     for (int64_t i = begin; i < end; ++i) {
       transpose_copy(vectors.data_as<T>() + i * v.numel(), v.rows, v.columns, v.columns,
                      reflectors.data(), v.rows);

@@ -58,12 +58,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq_cpu(const Tensor& a, con
   if (least > 0 && k > 0) {
     for_each_matrix(count, 4.0 * m * n * (least + k), [&](int64_t begin, int64_t end) {
       lapack::Work<T> work;
-      std::vector<T> matrix(m * n), side(most * k);
+      const WorkSpace<T> matrix(m * n), side(most * k);
       std::vector<R> singular(least);
       std::vector<int> order(n);
       for (int64_t i = begin; i < end; ++i) {
         transpose_copy(matrices.data_as<T>() + i * m * n, m, n, n, matrix.data(), m);
-        std::fill(side.begin(), side.end(), T(0));
+        std::fill_n(side.data(), most * k, T(0));
         transpose_copy(sides.data_as<T>() + i * m * k, m, k, k, side.data(), most);
         std::fill(order.begin(), order.end(), 0);
         const R cut = static_cast<R>(rcond);

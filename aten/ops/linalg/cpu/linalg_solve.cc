@@ -41,7 +41,7 @@ void linalg_solve_cpu(const Tensor& a, const Tensor& b, bool left, const Tensor&
     std::fill_n(info.data_as<int>(), info.numel(), 0);
     return;
   }
-  std::vector<T> factors(matrices.numel());
+  const WorkSpace<T> factors(matrices.numel());
   std::vector<int> pivots(batch.count * n);
   for_each_matrix(batch.count, cube(n), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -62,7 +62,7 @@ void linalg_solve_cpu(const Tensor& a, const Tensor& b, bool left, const Tensor&
       of_b(batch_of(out, last), batch_of(b, last));
   for_each_matrix(out.numel() / (n * k), static_cast<double>(n) * n * k,
                   [&](int64_t begin, int64_t end) {
-                    std::vector<T> columns(n * k);
+                    const WorkSpace<T> columns(n * k);
                     for (int64_t i = begin; i < end; ++i) {
                       const int64_t at = of_a(i);
                       const T* from = sides.data_as<T>() + of_b(i) * n * k;
@@ -120,7 +120,7 @@ void ldl_solve_cpu(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool
   const BatchMap of_a(batch_of(out, 2), batch_of(ld, 2)), of_b(batch_of(out, 2), batch_of(b, 2));
   for_each_matrix(
       out.numel() / (n * k), static_cast<double>(n) * n * (n + k), [&](int64_t begin, int64_t end) {
-        std::vector<T> factor(n * n), columns(n * k);
+        const WorkSpace<T> factor(n * n), columns(n * k);
         for (int64_t i = begin; i < end; ++i) {
           const int64_t at = of_a(i);
           transpose_copy(matrices.data_as<T>() + at * n * n, n, n, n, factor.data(), n);

@@ -47,7 +47,7 @@ void linalg_eigh_cpu(const Tensor& a, std::string_view uplo, bool compute_v, con
   std::vector<int> info(b.count);
   for_each_matrix(b.count, 4 * cube(n), [&](int64_t begin, int64_t end) {
     lapack::Work<T> work;
-    std::vector<T> columns(b.numel());
+    const WorkSpace<T> columns(b.numel());
     for (int64_t i = begin; i < end; ++i) {
       transpose_copy(input.data_as<T>() + i * b.numel(), n, n, n, columns.data(), n);
       info[i] = lapack::syevd(compute_v ? 'V' : 'N', triangle, n, columns.data(), n,
@@ -90,7 +90,7 @@ void linalg_eig_cpu(const Tensor& a, bool compute_v, const Tensor& values, const
   std::vector<int> info(b.count);
   for_each_matrix(b.count, 20 * cube(n), [&](int64_t begin, int64_t end) {
     lapack::Work<T> work;
-    std::vector<T> columns(b.numel()), right(compute_v ? b.numel() : 0);
+    const WorkSpace<T> columns(b.numel()), right(compute_v ? b.numel() : 0);
     for (int64_t i = begin; i < end; ++i) {
       transpose_copy(input.data_as<T>() + i * b.numel(), n, n, n, columns.data(), n);
       C* const w = values.data_as<C>() + i * n;
@@ -126,7 +126,7 @@ void linalg_svd_cpu(const Tensor& a, bool full_matrices, bool compute_uv, const 
   std::vector<int> info(b.count);
   for_each_matrix(b.count, 8.0 * m * n * k, [&](int64_t begin, int64_t end) {
     lapack::Work<T> work;
-    std::vector<T> matrix(m * n), left(compute_uv ? m * width : 1),
+    const WorkSpace<T> matrix(m * n), left(compute_uv ? m * width : 1),
         right(compute_uv ? height * n : 1);
     for (int64_t i = begin; i < end; ++i) {
       transpose_copy(input.data_as<T>() + i * m * n, m, n, n, matrix.data(), m);
