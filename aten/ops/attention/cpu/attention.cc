@@ -2,7 +2,7 @@
 // matrix of scores.
 //
 // Forward (Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al.,
-// "FlashAttention", 2022): a block of kQuery rows processes the keys kKeys at a time, with a
+// "FlashAttention", 2022): a block of rows processes the keys kKeys at a time, with a
 // running maximum m, sum l and output o. When a block raises the maximum, l and o are scaled down
 // by exp(old m - new m). Backward receives logsumexp = m + log(l) for each row, from which any
 // block of probabilities is exp(score - logsumexp).
@@ -32,7 +32,11 @@
 namespace treadle::cpu {
 namespace {
 
-constexpr int64_t kQuery = 64, kKeys = 256;
+constexpr int64_t kKeys = 256;
+
+// The rows of a block. A block of keys is rearranged for each block of rows, which takes long where
+// rows are wide.
+constexpr int64_t query_rows(int64_t width) { return width > 64 ? 256 : 64; }
 
 // The leading dimensions as one, and where each of them starts in a tensor of any strides.
 struct Batches {
@@ -103,8 +107,8 @@ struct Attention {
   Dropout dropout;
   Batches batches;
   int64_t length, source, width, value_width;
-  // The distance from one row of a block of scores to the next.
-  int64_t pitch;
+  int64_t block;  // rows of a block of scores
+  int64_t pitch;  // the distance from one of them to the next
 
   Attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
             double dropout_p, bool causal, double scale, int64_t seed)
@@ -120,9 +124,10 @@ struct Attention {
         source(key.size(-2)),
         width(query.size(-1)),
         value_width(value.size(-1)),
+        block(query_rows(width)),
         pitch(std::min(kKeys, source)) {}
 
-  int64_t query_blocks() const { return (length + kQuery - 1) / kQuery; }
+  int64_t query_blocks() const { return (length + block - 1) / block; }
   int64_t key_blocks() const { return (source + kKeys - 1) / kKeys; }
   // Keys that rows below q1 may look at.
   int64_t keys_for(int64_t q1) const { return causal ? std::min(source, q1) : source; }
@@ -134,7 +139,7 @@ struct Attention {
                      end - begin, t.sizes()[d - 1], t.strides()[d - 2], t.strides()[d - 1], room);
   }
 
-  size_t block_size() const { return static_cast<size_t>(std::min(kQuery, length) * pitch); }
+  size_t block_size() const { return static_cast<size_t>(std::min(block, length) * pitch); }
 
   // s (q1 - q0 rows, leading dimension pitch) = scale * q k^T + mask; -inf where a key is masked.
   void scores(const MatrixView<C>& q, const MatrixView<C>& k, int64_t batch, int64_t q0, int64_t q1,
@@ -183,8 +188,8 @@ void attention_cpu(const Tensor& query, const Tensor& key, const Tensor& value, 
   const Attention<T> a(query, key, value, mask, dropout_p, is_causal, scale, seed);
   const int64_t blocks = a.query_blocks(), width = a.value_width;
   parallel_chunks(a.batches.count * blocks, [&](int64_t chunk) {
-    const int64_t batch = chunk / blocks, q0 = chunk % blocks * kQuery;
-    const int64_t q1 = std::min(a.length, q0 + kQuery), rows = q1 - q0;
+    const int64_t batch = chunk / blocks, q0 = chunk % blocks * a.block;
+    const int64_t q1 = std::min(a.length, q0 + a.block), rows = q1 - q0;
     Room<T> q_room, k_room, v_room;
     // Each block of keys has its sums in C. The sums over several blocks are wider.
     const bool several = a.keys_for(q1) > kKeys;
@@ -328,9 +333,10 @@ void attention_backward_cpu(const Tensor& grad, const Tensor& query, const Tenso
   const auto key_block = [&](BackwardBlock<T>& block, int64_t batch, int64_t k0, C* dq) {
     const int64_t k1 = std::min(a.source, k0 + kKeys);
     BlockSums<C> dk((k1 - k0) * a.width), dv((k1 - k0) * a.value_width);
-    const int64_t first = a.causal ? k0 / kQuery * kQuery : 0;  // earlier rows do not see the block
-    for (int64_t q0 = first; q0 < a.length; q0 += kQuery) {
-      const int64_t q1 = std::min(a.length, q0 + kQuery);
+    const int64_t first =
+        a.causal ? k0 / a.block * a.block : 0;  // earlier rows do not see the block
+    for (int64_t q0 = first; q0 < a.length; q0 += a.block) {
+      const int64_t q1 = std::min(a.length, q0 + a.block);
       block.run(batch, q0, q1, k0, k1, dq ? dq + q0 * a.width : nullptr, dk.next(), dv.next());
     }
     put(dk, grad_key, (batch * a.source + k0) * a.width);
@@ -350,8 +356,8 @@ void attention_backward_cpu(const Tensor& grad, const Tensor& query, const Tenso
   const int64_t q_blocks = a.query_blocks(), k_blocks = a.key_blocks();
   parallel_chunks(a.batches.count * q_blocks, [&](int64_t chunk) {
     BackwardBlock<T> block{a, grad, out, lse};
-    const int64_t batch = chunk / q_blocks, q0 = chunk % q_blocks * kQuery;
-    const int64_t q1 = std::min(a.length, q0 + kQuery);
+    const int64_t batch = chunk / q_blocks, q0 = chunk % q_blocks * a.block;
+    const int64_t q1 = std::min(a.length, q0 + a.block);
     BlockSums<C> dq((q1 - q0) * a.width);
     for (int64_t k0 = 0; k0 < a.keys_for(q1); k0 += kKeys)
       block.run(batch, q0, q1, k0, std::min(a.source, k0 + kKeys), dq.next(), nullptr, nullptr);
