@@ -12,6 +12,7 @@
 
 #include "aten/ops/_batch_norm_backward.h"
 #include "aten/ops/_batch_norm_train.h"
+#include "aten/ops/normalization/cpu/norm_loops.h"
 #include "aten/ops/normalization/cpu/norm_sums.h"
 #include "core/base/parallel.h"
 
@@ -28,75 +29,149 @@ struct Channels {
   int64_t grain() const { return grain_of(count()); }
 };
 
-// Sum over the batch and plane of one channel; term(offset of the plane, index inside it).
-template <class C, class F>
-wide_type<C> channel_sum(const Channels& s, int64_t c, F&& term) {
-  wide_type<C> total = 0;
-  for (int64_t n = 0; n < s.batch; ++n) {
-    const int64_t base = (n * s.channels + c) * s.plane;
-    total += long_sum<C>(s.plane, [&](int64_t i) { return term(base, i); });
-  }
+// Sum over the batch of what sum(offset) gives for the plane of a channel that begins there.
+template <class Sum>
+double channel_sum(const Channels& s, int64_t c, Sum&& sum) {
+  double total = 0;
+  for (int64_t n = 0; n < s.batch; ++n) total += sum((n * s.channels + c) * s.plane);
   return total;
 }
 
-// `kSums` sums of each of `columns` columns: sum k of column c is at k * columns + c.
-// add(row, first column, width, sums) adds a part of a row; sum k of its columns is at k * width.
-// The order of additions depends only on the number of rows.
-template <class C, int kSums, class Add>
-std::vector<wide_type<C>> column_sums(int64_t rows, int64_t columns, Add&& add) {
-  constexpr int64_t kRows = 1024, kWidth = 512;  // of a piece, which one thread sums
-  const int64_t bands = (rows + kRows - 1) / kRows, blocks = (columns + kWidth - 1) / kWidth;
-  const auto each = static_cast<size_t>(kSums * columns);
-  std::vector<wide_type<C>> sums(each * static_cast<size_t>(bands));
-  parallel_for(bands * blocks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t band = piece / blocks, first = piece % blocks * kWidth;
-      const int64_t width = std::min(kWidth, columns - first);
-      ColumnSums<C> own(kSums * width);
-      for (int64_t r = band * kRows; r < std::min(rows, (band + 1) * kRows); ++r)
-        own.add_row([&](C* to) { add(r, first, width, to); });
-      wide_type<C>* const out = sums.data() + band * static_cast<int64_t>(each) + first;
-      own.take([&](int64_t i, wide_type<C> sum) { out[i / width * columns + i % width] = sum; });
+// A matrix with a column for each channel, as rows that are worth a loop: short ones are taken
+// several at once, so that a channel has several columns. The last row may be shorter.
+struct Columns {
+  static constexpr int64_t kLeast = 64;         // elements of a row that are worth a loop
+  static constexpr int64_t kPiece = 32 * 1024;  // elements that stay in a cache
+  static constexpr int64_t kWidth = 4096;       // of a piece, which one thread sums
+
+  int64_t channels, elements, width, rows, band_rows, bands;
+  Columns(int64_t matrix_rows, int64_t matrix_columns)
+      : channels(matrix_columns),
+        elements(matrix_rows * matrix_columns),
+        width(channels * std::max<int64_t>(1, std::min(matrix_rows, kLeast / channels))),
+        rows((elements + width - 1) / width),
+        band_rows(std::max<int64_t>(kSumRun, kPiece / std::min(width, kWidth))),
+        bands((rows + band_rows - 1) / band_rows) {}
+
+  // Elements of row r among `count` columns from the first on.
+  int64_t length(int64_t r, int64_t first, int64_t count) const {
+    return std::clamp<int64_t>(elements - r * width - first, 0, count);
+  }
+  // Elements of a column in a band.
+  int64_t height(int64_t band, int64_t column) const {
+    const int64_t end = std::min(rows, (band + 1) * band_rows);
+    return end - band * band_rows - (end == rows && (rows - 1) * width + column >= elements);
+  }
+  // The factors of channels, for each column.
+  template <class C, class F>
+  std::vector<C> each(F&& factor) const {
+    std::vector<C> all(static_cast<size_t>(width));
+    for (int64_t k = 0; k < width; ++k)
+      all[static_cast<size_t>(k)] =
+          k < channels ? factor(k) : all[static_cast<size_t>(k - channels)];
+    return all;
+  }
+  // f(band, first column, columns) of each piece.
+  template <class F>
+  void for_pieces(F&& f) const {
+    const int64_t blocks = (width + kWidth - 1) / kWidth;
+    parallel_for(bands * blocks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; ++piece) {
+        const int64_t first = piece % blocks * kWidth;
+        f(piece / blocks, first, std::min(kWidth, width - first));
+      }
+    });
+  }
+  // f(offset, length) of each row, for results.
+  template <class F>
+  void for_rows(F&& f) const {
+    parallel_for(rows, grain_of(width), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) f(r * width, length(r, 0, width));
+    });
+  }
+};
+
+// Two sums of each column in each band: those of band b and column k are at b * width + k.
+struct BandSums {
+  std::vector<double> first, second;
+  explicit BandSums(const Columns& s)
+      : first(static_cast<size_t>(s.bands * s.width)), second(first.size()) {}
+};
+
+// Sums up a piece; add(offset, length, sums) adds a part of a row. The second sums are `count`
+// behind the first ones.
+template <class C, class Add>
+void sum_piece(const Columns& s, int64_t band, int64_t first, int64_t count, BandSums& to,
+               Add&& add) {
+  ColumnSums<C> own(2 * count);
+  for (int64_t r = band * s.band_rows; r < std::min(s.rows, (band + 1) * s.band_rows); ++r) {
+    own.add_row(
+        [&](C* sums) { add(r * s.width + first, s.length(r, first, count), sums, sums + count); });
+  }
+  double* const firsts = to.first.data() + band * s.width + first;
+  double* const seconds = to.second.data() + band * s.width + first;
+  own.take([&](int64_t k, double sum) { (k < count ? firsts[k] : seconds[k - count]) = sum; });
+}
+
+// The mean and variance of each channel. A band is read from memory once: its squares are about its
+// own mean, and then moved to the mean of all.
+template <class T>
+void column_moments(const Columns& s, const T* x, compute_type<T>* mean, compute_type<T>* var) {
+  using C = compute_type<T>;
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  std::vector<C> abouts(static_cast<size_t>(s.bands * s.width));
+  BandSums sums(s);
+  s.for_pieces([&](int64_t band, int64_t first, int64_t count) {
+    C* const about = abouts.data() + band * s.width + first;
+    ColumnSums<C> own(count);
+    for (int64_t r = band * s.band_rows; r < std::min(s.rows, (band + 1) * s.band_rows); ++r) {
+      own.add_row(
+          [&](C* to) { loops.add(x + r * s.width + first, s.length(r, first, count), to); });
     }
+    own.take([&](int64_t k, double sum) {
+      const int64_t height = s.height(band, first + k);
+      about[k] = height > 0 ? static_cast<C>(sum / static_cast<double>(height)) : C(0);
+    });
+    sum_piece<C>(s, band, first, count, sums, [&](int64_t at, int64_t length, C* to, C* squares) {
+      loops.add_moments(x + at, length, about, to, squares);
+    });
   });
-  for (size_t band = 1; band < static_cast<size_t>(bands); ++band)
-    for (size_t i = 0; i < each; ++i) sums[i] += sums[band * each + i];
-  return sums;
+  const auto n = static_cast<double>(s.elements / s.channels);
+  std::vector<double> means(static_cast<size_t>(s.channels)), moments(means.size());
+  const auto for_columns = [&](auto&& f) {
+    size_t i = 0;
+    for (int64_t band = 0; band < s.bands; ++band) {
+      for (int64_t k = 0; k < s.width; ++k, ++i)
+        f(i, static_cast<size_t>(k % s.channels), static_cast<double>(s.height(band, k)));
+    }
+  };
+  for_columns([&](size_t i, size_t c, double height) {
+    means[c] += height * static_cast<double>(abouts[i]) + sums.first[i];
+  });
+  for (double& m : means) m /= n;
+  for_columns([&](size_t i, size_t c, double height) {
+    const double shift = static_cast<double>(abouts[i]) - means[c];
+    moments[c] += sums.second[i] + shift * (2 * sums.first[i] + height * shift);
+  });
+  for (size_t c = 0; c < means.size(); ++c) {
+    mean[c] = static_cast<C>(means[c]);
+    var[c] = static_cast<C>(std::max(0.0, moments[c]) / n);
+  }
 }
 
 // Of a matrix with a column for each channel.
 template <class T>
-void batch_norm_columns(int64_t rows, int64_t columns, const T* x, const T* w, const T* b,
-                        compute_type<T> eps, T* y, compute_type<T>* mean, compute_type<T>* var) {
+void batch_norm_columns(const Columns& s, const T* x, const T* w, const T* b, compute_type<T> eps,
+                        T* y, compute_type<T>* mean, compute_type<T>* var) {
   using C = compute_type<T>;
-  const auto n = static_cast<wide_type<C>>(rows);
-  const auto sum =
-      column_sums<C, 1>(rows, columns, [=](int64_t r, int64_t first, int64_t width, C* sums) {
-        const T* row = x + r * columns + first;
-        for (int64_t i = 0; i < width; ++i) sums[i] += static_cast<C>(row[i]);
-      });
-  for (int64_t c = 0; c < columns; ++c) mean[c] = static_cast<C>(sum[static_cast<size_t>(c)] / n);
-  const auto squares =
-      column_sums<C, 1>(rows, columns, [=](int64_t r, int64_t first, int64_t width, C* sums) {
-        const T* row = x + r * columns + first;
-        for (int64_t i = 0; i < width; ++i) {
-          const C d = static_cast<C>(row[i]) - mean[first + i];
-          sums[i] += d * d;
-        }
-      });
-  std::vector<C> factors(static_cast<size_t>(columns));
-  for (int64_t c = 0; c < columns; ++c) {
-    var[c] = static_cast<C>(squares[static_cast<size_t>(c)] / n);
-    factors[static_cast<size_t>(c)] = static_cast<C>(w[c]) / std::sqrt(var[c] + eps);
-  }
-  parallel_for(rows, grain_of(columns), [&, factor = factors.data()](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* row = x + r * columns;
-      T* out = y + r * columns;
-      for (int64_t c = 0; c < columns; ++c)
-        out[c] =
-            static_cast<T>((static_cast<C>(row[c]) - mean[c]) * factor[c] + static_cast<C>(b[c]));
-    }
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  column_moments(s, x, mean, var);
+  const auto about = s.each<C>([&](int64_t c) { return mean[c]; });
+  const auto scale =
+      s.each<C>([&](int64_t c) { return static_cast<C>(w[c]) / std::sqrt(var[c] + eps); });
+  const auto shift = s.each<C>([&](int64_t c) { return static_cast<C>(b[c]); });
+  s.for_rows([&](int64_t at, int64_t length) {
+    loops.result_columns(x + at, y + at, length, about.data(), scale.data(), shift.data());
   });
 }
 
@@ -110,73 +185,80 @@ void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tenso
   const T *x = in.data_as<T>(), *w = weights.data(), *b = biases.data();
   T* y = out.data_as<T>();
   if (s.plane == 1)
-    return batch_norm_columns(s.batch, s.channels, x, w, b, static_cast<C>(eps), y,
+    return batch_norm_columns(Columns(s.batch, s.channels), x, w, b, static_cast<C>(eps), y,
                               mean.data_as<C>(), var.data_as<C>());
+  const NormLoops<T>& loops = simd::norm_loops<T>();
   parallel_for(s.channels, s.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
-      const auto n = static_cast<wide_type<C>>(s.count());
+      const auto n = static_cast<double>(s.count());
       const C m = static_cast<C>(
-          channel_sum<C>(s, c,
-                         [&](int64_t base, int64_t i) { return static_cast<C>(x[base + i]); }) /
-          n);
-      const C v = static_cast<C>(channel_sum<C>(s, c,
-                                                [&](int64_t base, int64_t i) {
-                                                  const C d = static_cast<C>(x[base + i]) - m;
-                                                  return d * d;
-                                                }) /
-                                 n);
+          channel_sum(s, c, [&](int64_t at) { return loops.sum(x + at, s.plane); }) / n);
+      const C v = static_cast<C>(
+          channel_sum(s, c, [&](int64_t at) { return loops.squares(x + at, s.plane, m); }) / n);
       mean.data_as<C>()[c] = m;
       var.data_as<C>()[c] = v;
       const C scale = static_cast<C>(w[c]) / std::sqrt(v + static_cast<C>(eps));
       const C shift = static_cast<C>(b[c]);
       for (int64_t k = 0; k < s.batch; ++k) {
-        const int64_t base = (k * s.channels + c) * s.plane;
-        for (int64_t i = 0; i < s.plane; ++i)
-          y[base + i] = static_cast<T>((static_cast<C>(x[base + i]) - m) * scale + shift);
+        const int64_t at = (k * s.channels + c) * s.plane;
+        loops.result(x + at, y + at, s.plane, m, scale, shift);
       }
     }
   });
 }
 
+// What the gradients of a channel need: the sums of g and of g * (x - mean) give the gradients of
+// the parameters and the factors of the input's.
+template <class C>
+struct GradientFactors {
+  C bias, weight;             // the gradients
+  C scale, mean_of_g, slope;  // d x = scale * (g - mean_of_g - (x - mean) * slope)
+  GradientFactors(double sum, double dot, double n, C w, C var, C eps) {
+    const C rstd = C(1) / std::sqrt(var + eps), count = static_cast<C>(n);
+    bias = static_cast<C>(sum);
+    weight = static_cast<C>(dot * static_cast<double>(rstd));
+    scale = w * rstd;
+    mean_of_g = bias / count;
+    slope = weight * rstd / count;
+  }
+};
+
 // As batch_norm_backward_cpu, of a matrix with a column for each channel.
 template <class T>
-void batch_norm_backward_columns(int64_t rows, int64_t columns, const T* g, const T* x, const T* w,
+void batch_norm_backward_columns(const Columns& s, const T* g, const T* x, const T* w,
                                  const compute_type<T>* mean, const compute_type<T>* var,
                                  compute_type<T> eps, T* gx, T* gw, T* gb) {
   using C = compute_type<T>;
-  const auto sums =
-      column_sums<C, 2>(rows, columns, [=](int64_t r, int64_t first, int64_t width, C* to) {
-        const T *grow = g + r * columns + first, *row = x + r * columns + first;
-        C* const dots = to + width;
-        for (int64_t i = 0; i < width; ++i) {
-          const C d = static_cast<C>(grow[i]);
-          to[i] += d;
-          dots[i] += d * (static_cast<C>(row[i]) - mean[first + i]);
-        }
-      });
-  const auto count = static_cast<size_t>(columns);
-  std::vector<C> scales(count), means(count), slopes(count);
-  for (size_t c = 0; c < count; ++c) {
-    const C rstd = C(1) / std::sqrt(var[c] + eps), n = static_cast<C>(rows);
-    const C sum = static_cast<C>(sums[c]), dot = static_cast<C>(sums[count + c] * rstd);
-    gw[c] = static_cast<T>(dot);
-    gb[c] = static_cast<T>(sum);
-    scales[c] = static_cast<C>(w[c]) * rstd;
-    means[c] = sum / n;
-    slopes[c] = dot * rstd / n;
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  const auto about = s.each<C>([&](int64_t c) { return mean[c]; });
+  BandSums sums(s);
+  s.for_pieces([&](int64_t band, int64_t first, int64_t count) {
+    sum_piece<C>(s, band, first, count, sums, [&](int64_t at, int64_t length, C* to, C* dots) {
+      loops.add_dots(g + at, x + at, length, about.data() + first, to, dots);
+    });
+  });
+  std::vector<double> sum(static_cast<size_t>(s.channels)), dot(sum.size());
+  for (size_t i = 0; i < sums.first.size(); ++i) {
+    const size_t c = i % static_cast<size_t>(s.width) % sum.size();
+    sum[c] += sums.first[i];
+    dot[c] += sums.second[i];
   }
-  parallel_for(rows, grain_of(columns),
-               [&, scale = scales.data(), mean_g = means.data(), slope = slopes.data()](
-                   int64_t begin, int64_t end) {
-                 for (int64_t r = begin; r < end; ++r) {
-                   const T *grow = g + r * columns, *row = x + r * columns;
-                   T* out = gx + r * columns;
-                   for (int64_t c = 0; c < columns; ++c)
-                     out[c] =
-                         static_cast<T>(scale[c] * (static_cast<C>(grow[c]) - mean_g[c] -
-                                                    (static_cast<C>(row[c]) - mean[c]) * slope[c]));
-                 }
-               });
+  std::vector<GradientFactors<C>> factors;
+  factors.reserve(sum.size());
+  for (size_t c = 0; c < sum.size(); ++c) {
+    factors.emplace_back(sum[c], dot[c], static_cast<double>(s.elements / s.channels),
+                         static_cast<C>(w[c]), var[c], eps);
+    gw[c] = static_cast<T>(factors[c].weight);
+    gb[c] = static_cast<T>(factors[c].bias);
+  }
+  const auto of = [&](int64_t c) { return factors[static_cast<size_t>(c)]; };
+  const auto scale = s.each<C>([&](int64_t c) { return of(c).scale; });
+  const auto mean_of_g = s.each<C>([&](int64_t c) { return of(c).mean_of_g; });
+  const auto slope = s.each<C>([&](int64_t c) { return of(c).slope; });
+  s.for_rows([&](int64_t at, int64_t length) {
+    loops.gradient_columns(g + at, x + at, gx + at, length, about.data(), scale.data(),
+                           mean_of_g.data(), slope.data());
+  });
 }
 
 // With xhat = (x - mean) * rstd:  d weight = sum(g * xhat),  d bias = sum(g),
@@ -193,31 +275,27 @@ void batch_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
   const T *g = gr.data_as<T>(), *x = in.data_as<T>(), *w = weights.data();
   T* gx = grad_input.data_as<T>();
   if (s.plane == 1)
-    return batch_norm_backward_columns(s.batch, s.channels, g, x, w, mu.data_as<C>(),
+    return batch_norm_backward_columns(Columns(s.batch, s.channels), g, x, w, mu.data_as<C>(),
                                        sigma.data_as<C>(), static_cast<C>(eps), gx,
                                        grad_weight.data_as<T>(), grad_bias.data_as<T>());
+  const NormLoops<T>& loops = simd::norm_loops<T>();
   parallel_for(s.channels, s.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       const C m = mu.data_as<C>()[c];
-      const C rstd = C(1) / std::sqrt(sigma.data_as<C>()[c] + static_cast<C>(eps));
-      const C sum = static_cast<C>(channel_sum<C>(
-          s, c, [&](int64_t base, int64_t i) { return static_cast<C>(g[base + i]); }));
-      const C dot = static_cast<C>(channel_sum<C>(s, c,
-                                                  [&](int64_t base, int64_t i) {
-                                                    return static_cast<C>(g[base + i]) *
-                                                           (static_cast<C>(x[base + i]) - m);
-                                                  }) *
-                                   rstd);
-      grad_weight.data_as<T>()[c] = static_cast<T>(dot);
-      grad_bias.data_as<T>()[c] = static_cast<T>(sum);
-      const C n = static_cast<C>(s.count());
-      const C scale = static_cast<C>(w[c]) * rstd, mean_g = sum / n, slope = dot * rstd / n;
+      double sum = 0, dot = 0;
       for (int64_t k = 0; k < s.batch; ++k) {
-        const int64_t base = (k * s.channels + c) * s.plane;
-        for (int64_t i = 0; i < s.plane; ++i) {
-          gx[base + i] = static_cast<T>(scale * (static_cast<C>(g[base + i]) - mean_g -
-                                                 (static_cast<C>(x[base + i]) - m) * slope));
-        }
+        const int64_t at = (k * s.channels + c) * s.plane;
+        const std::array<double, 2> of_plane = loops.dots(g + at, x + at, s.plane, m);
+        sum += of_plane[0];
+        dot += of_plane[1];
+      }
+      const GradientFactors<C> f(sum, dot, static_cast<double>(s.count()), static_cast<C>(w[c]),
+                                 sigma.data_as<C>()[c], static_cast<C>(eps));
+      grad_weight.data_as<T>()[c] = static_cast<T>(f.weight);
+      grad_bias.data_as<T>()[c] = static_cast<T>(f.bias);
+      for (int64_t k = 0; k < s.batch; ++k) {
+        const int64_t at = (k * s.channels + c) * s.plane;
+        loops.gradient(g + at, x + at, gx + at, s.plane, C(1), m, f.scale, f.mean_of_g, f.slope);
       }
     }
   });
