@@ -8,8 +8,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
+#include "aten/backend/cpu/transpose.h"
 #include "aten/ops/_batch_norm_backward.h"
 #include "aten/ops/_batch_norm_train.h"
 #include "aten/ops/normalization/cpu/norm_loops.h"
@@ -26,22 +28,75 @@ struct Channels {
     for (size_t d = 2; d < s.size(); ++d) plane *= s[d];
   }
   int64_t count() const { return batch * plane; }
-  int64_t grain() const { return grain_of(count()); }
+
+  // Passes over the planes: f(plane, offset, channel) of each plane, or f(channel) once a channel's
+  // planes are done. Planes of less than a page are taken as they lie in memory, because jumps
+  // between them cost more than a second reading. Otherwise a channel's planes are taken through
+  // all passes, while they are in a cache.
+  template <class... F>
+  void for_planes(int64_t item, F&&... passes) const {
+    if (plane * item < kPage) {
+      (in_memory_order(passes), ...);
+      return;
+    }
+    parallel_for(channels, grain_of(count()), [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) (of_channel(c, passes), ...);
+    });
+  }
+  // The sum over the batch of a value of each plane.
+  double over_batch(const std::vector<double>& of_planes, int64_t c) const {
+    double total = 0;
+    for (int64_t n = 0; n < batch; ++n)
+      total += of_planes[static_cast<size_t>(n * channels + c)];
+    return total;
+  }
+
+ private:
+  static constexpr int64_t kPage = 4096;
+  template <class F>
+  static constexpr bool kOfPlanes = std::is_invocable_v<F, int64_t, int64_t, int64_t>;
+
+  template <class F>
+  void of_channel(int64_t c, F& f) const {
+    if constexpr (kOfPlanes<F>) {
+      for (int64_t i = c; i < batch * channels; i += channels) f(i, i * plane, c);
+    } else {
+      f(c);
+    }
+  }
+  template <class F>
+  void in_memory_order(F& f) const {
+    if constexpr (kOfPlanes<F>) {
+      parallel_for(batch * channels, grain_of(plane), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin, c = begin % channels; i < end; ++i) {
+          f(i, i * plane, c);
+          if (++c == channels) c = 0;
+        }
+      });
+    } else {
+      for (int64_t c = 0; c < channels; ++c) f(c);
+    }
+  }
 };
 
-// Sum over the batch of what sum(offset) gives for the plane of a channel that begins there.
-template <class Sum>
-double channel_sum(const Channels& s, int64_t c, Sum&& sum) {
-  double total = 0;
-  for (int64_t n = 0; n < s.batch; ++n) total += sum((n * s.channels + c) * s.plane);
-  return total;
+// Whether memory has all channels of one position after another, and is dense.
+bool channels_are_innermost(const Tensor& t) {
+  int64_t expected = t.size(1);
+  const auto follows = [&](int64_t d) {
+    const bool is_next = t.size(d) == 1 || t.stride(d) == expected;
+    expected *= t.size(d);
+    return is_next;
+  };
+  bool all = t.stride(1) == 1;
+  for (int64_t d = t.dim() - 1; d >= 2; --d) all = follows(d) && all;
+  return follows(0) && all;
 }
 
 // A matrix with a column for each channel, as rows that are worth a loop: short ones are taken
 // several at once, so that a channel has several columns. The last row may be shorter.
 struct Columns {
   static constexpr int64_t kLeast = 64;         // elements of a row that are worth a loop
-  static constexpr int64_t kPiece = 32 * 1024;  // elements that stay in a cache
+  static constexpr int64_t kPiece = 64 * 1024;  // elements that stay in a cache
   static constexpr int64_t kWidth = 4096;       // of a piece, which one thread sums
 
   int64_t channels, elements, width, rows, band_rows, bands;
@@ -70,6 +125,18 @@ struct Columns {
       all[static_cast<size_t>(k)] =
           k < channels ? factor(k) : all[static_cast<size_t>(k - channels)];
     return all;
+  }
+  // f(index, channel, elements) of each column of each band: column k of band b has the index
+  // b * width + k.
+  template <class F>
+  void for_columns(F&& f) const {
+    size_t i = 0;
+    for (int64_t band = 0; band < bands; ++band) {
+      for (int64_t k = 0; k < width; k += channels) {
+        for (int64_t c = 0; c < channels; ++c, ++i)
+          f(i, static_cast<size_t>(c), static_cast<double>(height(band, k + c)));
+      }
+    }
   }
   // f(band, first column, columns) of each piece.
   template <class F>
@@ -138,18 +205,11 @@ void column_moments(const Columns& s, const T* x, compute_type<T>* mean, compute
   });
   const auto n = static_cast<double>(s.elements / s.channels);
   std::vector<double> means(static_cast<size_t>(s.channels)), moments(means.size());
-  const auto for_columns = [&](auto&& f) {
-    size_t i = 0;
-    for (int64_t band = 0; band < s.bands; ++band) {
-      for (int64_t k = 0; k < s.width; ++k, ++i)
-        f(i, static_cast<size_t>(k % s.channels), static_cast<double>(s.height(band, k)));
-    }
-  };
-  for_columns([&](size_t i, size_t c, double height) {
+  s.for_columns([&](size_t i, size_t c, double height) {
     means[c] += height * static_cast<double>(abouts[i]) + sums.first[i];
   });
   for (double& m : means) m /= n;
-  for_columns([&](size_t i, size_t c, double height) {
+  s.for_columns([&](size_t i, size_t c, double height) {
     const double shift = static_cast<double>(abouts[i]) - means[c];
     moments[c] += sums.second[i] + shift * (2 * sums.first[i] + height * shift);
   });
@@ -175,36 +235,74 @@ void batch_norm_columns(const Columns& s, const T* x, const T* w, const T* b, co
   });
 }
 
+// An input with a plane for each channel of each sample.
+template <class T>
+void batch_norm_planes(const Channels& s, const T* x, const T* w, const T* b, compute_type<T> eps,
+                       T* y, compute_type<T>* mean, compute_type<T>* var) {
+  using C = compute_type<T>;
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  const auto n = static_cast<double>(s.count());
+  std::vector<double> sums(static_cast<size_t>(s.batch * s.channels));
+  s.for_planes(
+      sizeof(T),
+      [&](int64_t i, int64_t at, int64_t /*c*/) { sums[static_cast<size_t>(i)] = loops.sum(x + at, s.plane); },
+      [&](int64_t c) { mean[c] = static_cast<C>(s.over_batch(sums, c) / n); },
+      [&](int64_t i, int64_t at, int64_t c) {
+        sums[static_cast<size_t>(i)] = loops.squares(x + at, s.plane, mean[c]);
+      },
+      [&](int64_t c) { var[c] = static_cast<C>(s.over_batch(sums, c) / n); },
+      [&](int64_t /*i*/, int64_t at, int64_t c) {
+        const C scale = static_cast<C>(w[c]) / std::sqrt(var[c] + eps);
+        loops.result(x + at, y + at, s.plane, mean[c], scale, static_cast<C>(b[c]));
+      });
+}
+
+// Of an input whose channels are innermost in memory, as its result's are not.
+template <class T>
+void batch_norm_channels_last(const Channels& s, const T* x, const T* w, const T* b,
+                              compute_type<T> eps, T* y, compute_type<T>* mean,
+                              compute_type<T>* var) {
+  using C = compute_type<T>;
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  column_moments(Columns(s.count(), s.channels), x, mean, var);
+  constexpr int64_t kItem = sizeof(T), kPositions = 1024;  // of a tile, which stays in a cache
+  const int64_t band = transpose_band(kItem), bands = (s.channels + band - 1) / band;
+  const int64_t grain = std::max<int64_t>(1, grain_of(s.plane) / band);
+  parallel_for(s.batch * bands, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i % bands * band, last = std::min(s.channels, first + band);
+      const int64_t image = i / bands * s.channels * s.plane;
+      for (int64_t at = 0; at < s.plane; at += kPositions) {
+        const int64_t count = std::min(kPositions, s.plane - at);
+        const TransposedPlane tile{s.channels, count, s.plane * kItem, s.channels * kItem, kItem};
+        transpose_rows(tile, reinterpret_cast<char*>(y + image + at),
+                       reinterpret_cast<const char*>(x + image + at * s.channels), first, last);
+        for (int64_t c = first; c < last; ++c) {
+          T* const row = y + image + c * s.plane + at;
+          const C scale = static_cast<C>(w[c]) / std::sqrt(var[c] + eps);
+          loops.result(row, row, count, mean[c], scale, static_cast<C>(b[c]));
+        }
+      }
+    }
+  });
+}
+
 template <class T>
 void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
                           const Tensor& out, const Tensor& mean, const Tensor& var) {
   using C = compute_type<T>;
   const Channels s(input.sizes());
-  const Tensor in = dense(input);
   const Parameter<T> weights(weight, s.channels, T(1)), biases(bias, s.channels, T(0));
-  const T *x = in.data_as<T>(), *w = weights.data(), *b = biases.data();
-  T* y = out.data_as<T>();
+  const auto run = [&](const Tensor& in, auto&& normalise) {
+    normalise(in.data_as<T>(), weights.data(), biases.data(), static_cast<C>(eps),
+              out.data_as<T>(), mean.data_as<C>(), var.data_as<C>());
+  };
   if (s.plane == 1)
-    return batch_norm_columns(Columns(s.batch, s.channels), x, w, b, static_cast<C>(eps), y,
-                              mean.data_as<C>(), var.data_as<C>());
-  const NormLoops<T>& loops = simd::norm_loops<T>();
-  parallel_for(s.channels, s.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      const auto n = static_cast<double>(s.count());
-      const C m = static_cast<C>(
-          channel_sum(s, c, [&](int64_t at) { return loops.sum(x + at, s.plane); }) / n);
-      const C v = static_cast<C>(
-          channel_sum(s, c, [&](int64_t at) { return loops.squares(x + at, s.plane, m); }) / n);
-      mean.data_as<C>()[c] = m;
-      var.data_as<C>()[c] = v;
-      const C scale = static_cast<C>(w[c]) / std::sqrt(v + static_cast<C>(eps));
-      const C shift = static_cast<C>(b[c]);
-      for (int64_t k = 0; k < s.batch; ++k) {
-        const int64_t at = (k * s.channels + c) * s.plane;
-        loops.result(x + at, y + at, s.plane, m, scale, shift);
-      }
-    }
-  });
+    run(dense(input), [&](auto... to) { batch_norm_columns<T>(Columns(s.batch, s.channels), to...); });
+  else if (!input.is_contiguous() && channels_are_innermost(input))
+    run(input, [&](auto... to) { batch_norm_channels_last<T>(s, to...); });
+  else
+    run(dense(input), [&](auto... to) { batch_norm_planes<T>(s, to...); });
 }
 
 // What the gradients of a channel need: the sums of g and of g * (x - mean) give the gradients of
@@ -213,6 +311,7 @@ template <class C>
 struct GradientFactors {
   C bias, weight;             // the gradients
   C scale, mean_of_g, slope;  // d x = scale * (g - mean_of_g - (x - mean) * slope)
+  GradientFactors() = default;
   GradientFactors(double sum, double dot, double n, C w, C var, C eps) {
     const C rstd = C(1) / std::sqrt(var + eps), count = static_cast<C>(n);
     bias = static_cast<C>(sum);
@@ -238,11 +337,10 @@ void batch_norm_backward_columns(const Columns& s, const T* g, const T* x, const
     });
   });
   std::vector<double> sum(static_cast<size_t>(s.channels)), dot(sum.size());
-  for (size_t i = 0; i < sums.first.size(); ++i) {
-    const size_t c = i % static_cast<size_t>(s.width) % sum.size();
+  s.for_columns([&](size_t i, size_t c, double /*elements*/) {
     sum[c] += sums.first[i];
     dot[c] += sums.second[i];
-  }
+  });
   std::vector<GradientFactors<C>> factors;
   factors.reserve(sum.size());
   for (size_t c = 0; c < sum.size(); ++c) {
@@ -278,27 +376,30 @@ void batch_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
     return batch_norm_backward_columns(Columns(s.batch, s.channels), g, x, w, mu.data_as<C>(),
                                        sigma.data_as<C>(), static_cast<C>(eps), gx,
                                        grad_weight.data_as<T>(), grad_bias.data_as<T>());
+  const C* const mean_x = mu.data_as<C>();
   const NormLoops<T>& loops = simd::norm_loops<T>();
-  parallel_for(s.channels, s.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      const C m = mu.data_as<C>()[c];
-      double sum = 0, dot = 0;
-      for (int64_t k = 0; k < s.batch; ++k) {
-        const int64_t at = (k * s.channels + c) * s.plane;
-        const std::array<double, 2> of_plane = loops.dots(g + at, x + at, s.plane, m);
-        sum += of_plane[0];
-        dot += of_plane[1];
-      }
-      const GradientFactors<C> f(sum, dot, static_cast<double>(s.count()), static_cast<C>(w[c]),
-                                 sigma.data_as<C>()[c], static_cast<C>(eps));
-      grad_weight.data_as<T>()[c] = static_cast<T>(f.weight);
-      grad_bias.data_as<T>()[c] = static_cast<T>(f.bias);
-      for (int64_t k = 0; k < s.batch; ++k) {
-        const int64_t at = (k * s.channels + c) * s.plane;
-        loops.gradient(g + at, x + at, gx + at, s.plane, C(1), m, f.scale, f.mean_of_g, f.slope);
-      }
-    }
-  });
+  std::vector<double> sums(static_cast<size_t>(s.batch * s.channels)), dots(sums.size());
+  std::vector<GradientFactors<C>> factors(static_cast<size_t>(s.channels));
+  s.for_planes(
+      sizeof(T),
+      [&](int64_t i, int64_t at, int64_t c) {
+        const auto [sum, dot] = loops.dots(g + at, x + at, s.plane, mean_x[c]);
+        sums[static_cast<size_t>(i)] = sum;
+        dots[static_cast<size_t>(i)] = dot;
+      },
+      [&](int64_t c) {
+        auto& f = factors[static_cast<size_t>(c)];
+        f = GradientFactors<C>(s.over_batch(sums, c), s.over_batch(dots, c),
+                               static_cast<double>(s.count()), static_cast<C>(w[c]),
+                               sigma.data_as<C>()[c], static_cast<C>(eps));
+        grad_weight.data_as<T>()[c] = static_cast<T>(f.weight);
+        grad_bias.data_as<T>()[c] = static_cast<T>(f.bias);
+      },
+      [&](int64_t /*i*/, int64_t at, int64_t c) {
+        const GradientFactors<C>& f = factors[static_cast<size_t>(c)];
+        loops.gradient(g + at, x + at, gx + at, s.plane, C(1), mean_x[c], f.scale, f.mean_of_g,
+                       f.slope);
+      });
 }
 
 const auto bn_registered = register_kernels<aten::ops::_batch_norm_train, DeviceType::CPU>(
