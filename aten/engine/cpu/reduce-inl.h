@@ -31,13 +31,20 @@ namespace treadle::simd::HWY_NAMESPACE {
 inline constexpr int64_t kFoldBytes = 128;
 inline constexpr int64_t kRun = 16;  // elements of a lane between two joins
 
-// The lanes of `v` moved down by `by`, going round.
-template <class T>
-HWY_INLINE Vec<T> rotate_down(Vec<T> v, int by) {
-  using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-  HWY_ALIGN I index[Vec<T>::kLanes];
-  for (int i = 0; i < Vec<T>::kLanes; ++i) index[i] = static_cast<I>((i + by) % Vec<T>::kLanes);
-  return {hn::TableLookupLanes(v.raw, hn::SetTableIndices(Tag<T>(), index))};
+// The lanes [kBy, 2 * kBy) of `v`, moved to the front; the others are of no use.
+template <int kBy, class T>
+HWY_INLINE Vec<T> lanes_from(Vec<T> v) {
+  const Tag<T> d;
+  if constexpr (kBy * sizeof(T) < 16) {
+    return {hn::ShiftRightLanes<kBy>(d, v.raw)};
+  } else if constexpr (kBy * 2 == Vec<T>::kLanes) {
+    return {hn::ConcatUpperUpper(d, v.raw, v.raw)};
+  } else {
+    using I = hn::TFromD<hn::RebindToSigned<Tag<T>>>;
+    HWY_ALIGN I index[Vec<T>::kLanes] = {};
+    for (int i = 0; i < kBy; ++i) index[i] = static_cast<I>(i + kBy);
+    return {hn::TableLookupLanes(v.raw, hn::SetTableIndices(d, index))};
+  }
 }
 
 template <class Fn, class T>
@@ -56,7 +63,7 @@ struct ReduceLoops {
   static void init(void* acc, int64_t n) {
     T first;
     if constexpr (is_vec<V>)
-      store_first(Fn::template init<V>(), &first, 1);
+      first = first_lane(Fn::template init<V>());
     else
       first = std::bit_cast<T>(Fn::template init<V>());
     std::fill_n(static_cast<T*>(acc), n, first);
@@ -131,23 +138,32 @@ struct ReduceLoops {
       for (int64_t k = 0; k < kAccumulators; ++k)
         lanes[k] = step(lanes[k], load_some(p + i + k * kLanes, kLanes));
     }
-    for (int64_t k = 0; i < n; ++k, i += kLanes) {
-      V stepped = step(lanes[k], load_some(p + i, n - i));
+    // Unrolled, so that lanes[k] stays in a register.
+#pragma GCC unroll 16
+    for (int64_t k = 0; k < kAccumulators; ++k) {
+      const int64_t left = n - i - k * kLanes;
+      if (left <= 0) break;
+      V stepped = step(lanes[k], load_some(p + i + k * kLanes, left));
       if constexpr (is_vec<V>) {
-        if (n - i < kLanes)
-          stepped =
-              where(Mask<T>{hn::FirstN(Tag<T>(), static_cast<size_t>(n - i))}, stepped, lanes[k]);
+        if (left < kLanes)
+          stepped = where(Mask<T>{hn::FirstN(Tag<T>(), static_cast<size_t>(left))}, stepped, lanes[k]);
       }
       lanes[k] = stepped;
     }
     for (int64_t half = kAccumulators / 2; half > 0; half /= 2) {
       for (int64_t k = 0; k < half; ++k) lanes[k] = join(lanes[k], lanes[k + half]);
     }
-    if constexpr (is_vec<V>) {
-      for (int half = kLanes / 2; half > 0; half /= 2)
-        lanes[0] = join(lanes[0], rotate_down(lanes[0], half));
-    }
-    put(acc, lanes[0]);
+    if constexpr (is_vec<V>)
+      put(acc, join_lanes<kLanes / 2>(lanes[0]));
+    else
+      put(acc, lanes[0]);
+  }
+  template <int kHalf>
+  static HWY_INLINE V join_lanes(V v) {
+    if constexpr (kHalf == 0)
+      return v;
+    else
+      return join_lanes<kHalf / 2>(join(v, lanes_from<kHalf>(v)));
   }
   // The fold of fewer elements than there are lanes, by halves: those behind the last do not count.
   static HWY_INLINE V fold_few(const T* p, int64_t n) {
@@ -159,10 +175,7 @@ struct ReduceLoops {
         for (int64_t k = 0; k < half && (k + half) * kLanes < n; ++k)
           lanes[k] = join_first(lanes[k], lanes[k + half], n - (k + half) * kLanes);
       }
-      for (int half = kLanes / 2; half > 0; half /= 2) {
-        if (half < n) lanes[0] = join_first(lanes[0], rotate_down(lanes[0], half), n - half);
-      }
-      return lanes[0];
+      return join_first_lanes<kLanes / 2>(lanes[0], n);
     } else {
       V all[kAccumulators];
       for (int64_t k = 0; k < n; ++k) all[k] = load_some(p + k, 1);
@@ -172,6 +185,14 @@ struct ReduceLoops {
       return all[0];
     }
   }
+  template <int kHalf>
+  static HWY_INLINE V join_first_lanes(V v, int64_t n) {
+    if constexpr (kHalf == 0)
+      return v;
+    else
+      return join_first_lanes<kHalf / 2>(
+          kHalf < n ? join_first(v, lanes_from<kHalf>(v), n - kHalf) : v, n);
+  }
   // The first n lanes joined, those of `a` behind them.
   static HWY_INLINE V join_first(V a, V b, int64_t n) {
     const V joined = join(a, b);
@@ -180,7 +201,7 @@ struct ReduceLoops {
   }
   static HWY_INLINE void put(void* acc, V v) {
     if constexpr (is_vec<V>)
-      store_first(v, static_cast<T*>(acc), 1);
+      *static_cast<T*>(acc) = first_lane(v);
     else
       *static_cast<V*>(acc) = v;
   }

@@ -21,6 +21,7 @@ constexpr int64_t kBuffer = 512;       // elements converted at once; divides kP
 constexpr int64_t kRowsPerPiece = 32;  // rows stepped into one accumulator
 constexpr int64_t kWidth = 2048;       // outputs stepped together
 constexpr int64_t kBands = 16;         // bands of columns, between which rows are asked for
+constexpr int64_t kBandStep = 16;      // elements, of which a band has a multiple
 constexpr int64_t kChunk = 64 * 1024;  // elements of a parallel chunk; a multiple of kPiece
 constexpr int64_t kLine = 64;          // bytes that memory answers with
 constexpr int64_t kMaxItem = 16;
@@ -276,6 +277,10 @@ class Reduction {
     constexpr int64_t kBandsOfRow = kBands / kRowsAtOnce;
     const auto step = of_float_ ? f_.outer_rows_of_float : f_.outer_rows;
     const int64_t bytes = width * in_item_;
+    // Bands are whole vectors, except the last one.
+    const auto band_begin = [&](int64_t b) {
+      return b == kBands ? width : width * b / kBands / kBandStep * kBandStep;
+    };
     if (next == nullptr || bytes < kBands * kLine) return step(acc, rows, width);
     for (int64_t b = 0; b < kBands; ++b) {
       const char* const row = next + b / kBandsOfRow * call_.reduced_in_strides.back();
@@ -283,7 +288,7 @@ class Reduction {
       for (int64_t at = bytes * part / kBandsOfRow; at < bytes * (part + 1) / kBandsOfRow;
            at += kLine)
         __builtin_prefetch(row + at);
-      const int64_t first = width * b / kBands, count = width * (b + 1) / kBands - first;
+      const int64_t first = band_begin(b), count = band_begin(b + 1) - first;
       const void* band[kRowsAtOnce];
       for (int r = 0; r < kRowsAtOnce; ++r)
         band[r] = static_cast<const char*>(rows[r]) + first * in_item_;
