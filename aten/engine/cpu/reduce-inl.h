@@ -146,7 +146,8 @@ struct ReduceLoops {
       V stepped = step(lanes[k], load_some(p + i + k * kLanes, left));
       if constexpr (is_vec<V>) {
         if (left < kLanes)
-          stepped = where(Mask<T>{hn::FirstN(Tag<T>(), static_cast<size_t>(left))}, stepped, lanes[k]);
+          stepped =
+              where(Mask<T>{hn::FirstN(Tag<T>(), static_cast<size_t>(left))}, stepped, lanes[k]);
       }
       lanes[k] = stepped;
     }
@@ -206,7 +207,7 @@ struct ReduceLoops {
       *static_cast<V*>(acc) = v;
   }
 
-  // The block loop of pointwise operators, over `acc` in place.
+  // The block loops of pointwise operators, over `acc` in place.
   struct Step {
     template <class W>
     static HWY_INLINE auto eval(W acc, W x) {
@@ -239,27 +240,64 @@ struct ReduceLoops {
       return Fn::final(acc, n);
     }
   };
-  static void outer(void* acc, const void* x, int64_t n) {
-    const void* const in[] = {acc, x};
-    pointwise_block<Step, T, false, 2, 0>(acc, in, nullptr, n);
+  static void outer(void* acc, const void* x, int64_t n, int64_t rows, int64_t distance,
+                    const void* next) {
+    step_rows<T>(acc, x, n, rows, distance, next);
   }
-  static void outer_rows(void* acc, const void* const* rows, int64_t n) {
-    static_assert(kRowsAtOnce == 4);
-    const void* const in[] = {acc, rows[0], rows[1], rows[2], rows[3]};
-    pointwise_block<StepRows, T, false, 5, 0>(acc, in, nullptr, n);
+  static void outer_of_float(void* acc, const void* x, int64_t n, int64_t rows, int64_t distance,
+                             const void* next) {
+    step_rows<float>(acc, x, n, rows, distance, next);
   }
-  static void outer_rows_of_float(void* acc, const void* const* rows, int64_t n) {
-    std::array<const float*, kRowsAtOnce> p;
-    for (size_t r = 0; r < p.size(); ++r) p[r] = static_cast<const float*>(rows[r]);
-    T* const to = static_cast<T*>(acc);
-    const auto step_some = [&](int64_t i, int64_t count) HWY_ATTR {
-      return StepRows::eval(load_some(to + i, count), load_some(p[0] + i, count),
-                            load_some(p[1] + i, count), load_some(p[2] + i, count),
-                            load_some(p[3] + i, count));
-    };
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) store(step_some(i, kLanes), to + i);
-    if (i < n) store_first(step_some(i, n - i), to + i, n - i);
+  // Rows of type S, which are converted as they are loaded.
+  template <class S>
+  static HWY_INLINE void step_rows(void* acc, const void* x, int64_t n, int64_t rows,
+                                   int64_t distance, const void* next) {
+    const char* row = static_cast<const char*>(x);
+    if constexpr (is_vec<V>) {
+      T* const to = static_cast<T*>(acc);
+      constexpr int64_t kStrip = 4;  // vectors that all rows are stepped into, in registers
+      int64_t i = 0;
+      if (next != nullptr) {
+        const char* const ahead = static_cast<const char*>(next);
+        constexpr int64_t kAhead = kRowsAtOnce * kLanes * int64_t{sizeof(S)};
+        for (; i + kLanes <= n; i += kLanes) {
+          for (int64_t at = 0; at < kAhead; at += 64)
+            __builtin_prefetch(ahead + i * kRowsAtOnce * int64_t{sizeof(S)} + at);
+          step_strip<S, 1>(to + i, row + i * int64_t{sizeof(S)}, kLanes, kRowsAtOnce, distance);
+        }
+      }
+      for (; i + kStrip * kLanes <= n; i += kStrip * kLanes)
+        step_strip<S, kStrip>(to + i, row + i * int64_t{sizeof(S)}, kLanes, rows, distance);
+      for (; i < n; i += kLanes) {
+        step_strip<S, 1>(to + i, row + i * int64_t{sizeof(S)}, std::min<int64_t>(kLanes, n - i),
+                         rows, distance);
+      }
+    } else {
+      for (; rows >= kRowsAtOnce; rows -= kRowsAtOnce, row += kRowsAtOnce * distance) {
+        static_assert(kRowsAtOnce == 4);
+        const void* const in[] = {acc, row, row + distance, row + 2 * distance, row + 3 * distance};
+        pointwise_block<StepRows, T, false, 5, 0>(acc, in, nullptr, n);
+      }
+      for (; rows > 0; --rows, row += distance) {
+        const void* const in[] = {acc, row};
+        pointwise_block<Step, T, false, 2, 0>(acc, in, nullptr, n);
+      }
+    }
+  }
+  // Steps the rows of kVectors vectors, of the last of which `lanes` count.
+  template <class S, int64_t kVectors>
+  static HWY_INLINE void step_strip(T* to, const char* row, int64_t lanes, int64_t rows,
+                                    int64_t distance) {
+    V sums[kVectors];
+    for (int64_t k = 0; k < kVectors; ++k)
+      sums[k] = load_some(to + k * kLanes, kVectors == 1 ? lanes : kLanes);
+    for (int64_t r = 0; r < rows; ++r, row += distance) {
+      const S* const p = reinterpret_cast<const S*>(row);
+      for (int64_t k = 0; k < kVectors; ++k)
+        sums[k] = step(sums[k], load_some(p + k * kLanes, kVectors == 1 ? lanes : kLanes));
+    }
+    for (int64_t k = 0; k < kVectors; ++k)
+      store_lanes(sums[k], to + k * kLanes, kVectors == 1 ? lanes : kLanes);
   }
   static void combine(void* acc, const void* other, int64_t n) {
     const void* const in[] = {acc, other};
@@ -276,13 +314,12 @@ struct ReduceLoops {
     ReduceFunctions f;
     f.inner = &inner;
     f.outer = &outer;
-    f.outer_rows = &outer_rows;
     f.combine = &combine;
     f.final = &final;
     if constexpr (kHasInit) f.init = &init;
     if constexpr (kWidens && kHasInit && std::is_same_v<T, double>) {
       f.inner_of_float = &inner_of_float;
-      f.outer_rows_of_float = &outer_rows_of_float;
+      f.outer_of_float = &outer_of_float;
     }
     return f;
   }
