@@ -46,8 +46,7 @@ struct Channels {
   // The sum over the batch of a value of each plane.
   double over_batch(const std::vector<double>& of_planes, int64_t c) const {
     double total = 0;
-    for (int64_t n = 0; n < batch; ++n)
-      total += of_planes[static_cast<size_t>(n * channels + c)];
+    for (int64_t n = 0; n < batch; ++n) total += of_planes[static_cast<size_t>(n * channels + c)];
     return total;
   }
 
@@ -245,7 +244,9 @@ void batch_norm_planes(const Channels& s, const T* x, const T* w, const T* b, co
   std::vector<double> sums(static_cast<size_t>(s.batch * s.channels));
   s.for_planes(
       sizeof(T),
-      [&](int64_t i, int64_t at, int64_t /*c*/) { sums[static_cast<size_t>(i)] = loops.sum(x + at, s.plane); },
+      [&](int64_t i, int64_t at, int64_t /*c*/) {
+        sums[static_cast<size_t>(i)] = loops.sum(x + at, s.plane);
+      },
       [&](int64_t c) { mean[c] = static_cast<C>(s.over_batch(sums, c) / n); },
       [&](int64_t i, int64_t at, int64_t c) {
         sums[static_cast<size_t>(i)] = loops.squares(x + at, s.plane, mean[c]);
@@ -294,11 +295,12 @@ void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tenso
   const Channels s(input.sizes());
   const Parameter<T> weights(weight, s.channels, T(1)), biases(bias, s.channels, T(0));
   const auto run = [&](const Tensor& in, auto&& normalise) {
-    normalise(in.data_as<T>(), weights.data(), biases.data(), static_cast<C>(eps),
-              out.data_as<T>(), mean.data_as<C>(), var.data_as<C>());
+    normalise(in.data_as<T>(), weights.data(), biases.data(), static_cast<C>(eps), out.data_as<T>(),
+              mean.data_as<C>(), var.data_as<C>());
   };
   if (s.plane == 1)
-    run(dense(input), [&](auto... to) { batch_norm_columns<T>(Columns(s.batch, s.channels), to...); });
+    run(dense(input),
+        [&](auto... to) { batch_norm_columns<T>(Columns(s.batch, s.channels), to...); });
   else if (!input.is_contiguous() && channels_are_innermost(input))
     run(input, [&](auto... to) { batch_norm_channels_last<T>(s, to...); });
   else

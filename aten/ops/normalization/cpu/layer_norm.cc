@@ -79,37 +79,20 @@ void layer_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList no
   const Tensor gr = dense(grad), in = dense(input), mu = dense(mean), sigma = dense(rstd);
   const Parameter<T> weights(weight, s.length, T(1));
   const NormLoops<T>& loops = simd::norm_loops<T>();
-  parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* g = gr.data_as<T>() + r * s.length;
-      const T* x = in.data_as<T>() + r * s.length;
-      T* gx = grad_input.data_as<T>() + r * s.length;
-      const C m = mu.data_as<C>()[r], scale = sigma.data_as<C>()[r];
-      const T* w = weights.data();
-      const auto n = static_cast<double>(s.length);
-      const std::array<double, 2> sums = loops.dots_each(g, w, x, s.length, m);
-      const C slope = static_cast<C>(sums[1] * scale * scale / n);
-      loops.gradient_each(g, w, x, gx, s.length, m, scale, static_cast<C>(sums[0] / n), slope);
-    }
-  });
-  // Parameters: pieces of columns, every row in order.
-  parallel_for(s.length, 256, [&](int64_t begin, int64_t end) {
-    ColumnSums<C> weight_sums(end - begin), bias_sums(end - begin);
-    for (int64_t r = 0; r < s.rows; ++r) {
-      const T* g = gr.data_as<T>() + r * s.length + begin;
-      const T* x = in.data_as<T>() + r * s.length + begin;
-      const C m = mu.data_as<C>()[r], scale = sigma.data_as<C>()[r];
-      weight_sums.add_row([&](C* gw) {
-        bias_sums.add_row(
-            [&](C* gb) { loops.add_scaled_dots(g, x, end - begin, m, scale, gb, gw); });
-      });
-    }
-    weight_sums.take([to = grad_weight.data_as<T>() + begin](int64_t i, wide_type<C> sum) {
-      to[i] = static_cast<T>(static_cast<C>(sum));
-    });
-    bias_sums.take([to = grad_bias.data_as<T>() + begin](int64_t i, wide_type<C> sum) {
-      to[i] = static_cast<T>(static_cast<C>(sum));
-    });
+  T *const gw = grad_weight.data_as<T>(), *const gb = grad_bias.data_as<T>();
+  const auto row = [&](int64_t r, C* bias_sums, C* weight_sums) {
+    const T *w = weights.data(), *g = gr.data_as<T>() + r * s.length;
+    const T* x = in.data_as<T>() + r * s.length;
+    const C m = mu.data_as<C>()[r], scale = sigma.data_as<C>()[r];
+    const auto n = static_cast<double>(s.length);
+    const auto [sum, dot] = loops.dots_each(g, w, x, s.length, m);
+    loops.gradient_each(g, w, x, grad_input.data_as<T>() + r * s.length, s.length, m, scale,
+                        static_cast<C>(sum / n), static_cast<C>(dot * scale * scale / n));
+    loops.add_scaled_dots(g, x, s.length, m, scale, bias_sums, weight_sums);
+  };
+  sum_columns<C>(s.rows, s.length, row, [=](int64_t k, C bias_sum, C weight_sum) {
+    gw[k] = static_cast<T>(weight_sum);
+    gb[k] = static_cast<T>(bias_sum);
   });
 }
 

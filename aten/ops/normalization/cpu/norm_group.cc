@@ -143,32 +143,19 @@ void rms_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList norm
   const Tensor gr = dense(grad), in = dense(input), sigma = dense(rstd);
   const Parameter<T> weights(weight, s.length, T(1));
   const NormLoops<T>& loops = simd::norm_loops<T>();
-  parallel_for(s.rows, grain_of(s.length), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const T* g = gr.data_as<T>() + row * s.length;
-      const T* x = in.data_as<T>() + row * s.length;
-      T* gx = grad_input.data_as<T>() + row * s.length;
-      const C r = sigma.data_as<C>()[row];
-      const T* w = weights.data();
-      const C slope = static_cast<C>(loops.dots_each(g, w, x, s.length, C(0))[1] * r * r /
-                                     static_cast<double>(s.length));
-      loops.gradient_each(g, w, x, gx, s.length, C(0), r, C(0), slope);
-    }
-  });
-  // The weight: pieces of columns, every row in order.
-  parallel_for(s.length, 256, [&](int64_t begin, int64_t end) {
-    ColumnSums<C> sums(end - begin);
-    std::vector<C> unused(static_cast<size_t>(end - begin));
-    for (int64_t row = 0; row < s.rows; ++row) {
-      const T* g = gr.data_as<T>() + row * s.length + begin;
-      const T* x = in.data_as<T>() + row * s.length + begin;
-      const C r = sigma.data_as<C>()[row];
-      sums.add_row(
-          [&](C* sum) { loops.add_scaled_dots(g, x, end - begin, C(0), r, unused.data(), sum); });
-    }
-    sums.take([to = grad_weight.data_as<T>() + begin](int64_t i, wide_type<C> sum) {
-      to[i] = static_cast<T>(static_cast<C>(sum));
-    });
+  T* const gw = grad_weight.data_as<T>();
+  const auto row = [&](int64_t r, C* unused, C* weight_sums) {
+    const T *w = weights.data(), *g = gr.data_as<T>() + r * s.length;
+    const T* x = in.data_as<T>() + r * s.length;
+    const C scale = sigma.data_as<C>()[r];
+    const C slope = static_cast<C>(loops.dots_each(g, w, x, s.length, C(0))[1] * scale * scale /
+                                   static_cast<double>(s.length));
+    loops.gradient_each(g, w, x, grad_input.data_as<T>() + r * s.length, s.length, C(0), scale,
+                        C(0), slope);
+    loops.add_scaled_dots(g, x, s.length, C(0), scale, unused, weight_sums);
+  };
+  sum_columns<C>(s.rows, s.length, row, [=](int64_t k, C /*unused*/, C weight_sum) {
+    gw[k] = static_cast<T>(weight_sum);
   });
 }
 
