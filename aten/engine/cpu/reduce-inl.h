@@ -84,9 +84,15 @@ struct ReduceLoops {
     if constexpr (!std::is_same_v<S, T>) {
       const hn::Rebind<S, Tag<T>> narrow;
       if (n >= kLanes) return {hn::PromoteTo(Tag<T>(), hn::LoadU(narrow, p))};
+#if HWY_TARGET <= HWY_AVX2
+      const auto counts = hn::FirstN(narrow, static_cast<size_t>(n));
+      return {hn::PromoteTo(Tag<T>(), hn::MaskedLoad(counts, narrow, p))};
+#else
+      // MaskedLoad of this target reads the whole vector.
       S few[kLanes] = {};
       std::copy_n(p, n, few);
       return {hn::PromoteTo(Tag<T>(), hn::LoadU(narrow, few))};
+#endif
     } else if constexpr (is_vec<V>) {
       return n >= kLanes ? load(p) : load_first(p, n);
     } else {

@@ -118,7 +118,9 @@ class Reduction {
         in_item_(item_size(call.in_dtype)),
         inner_(of_float_ ? f.inner_of_float : f.inner),
         outer_(of_float_ ? f.outer_of_float : f.outer),
-        width_(same_type_ ? kWidth : std::min(kWidth, kConverted / kRowsAtOnce / item_)) {}
+        width_(same_type_ || is_read_in_place(call.kept_in_strides.back())
+                   ? kWidth
+                   : std::min(kWidth, kConverted / kRowsAtOnce / item_)) {}
 
   void run() const {
     if (call_.reduced == 0) return fill_empty();
