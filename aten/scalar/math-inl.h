@@ -113,7 +113,8 @@ HWY_INLINE Vec<T> arg(Vec<T> x) {
   return where(isnan(x), x, where(x < set(T(0)), set(std::numbers::pi_v<T>), set(T(0))));
 }
 
-// a > b ? a : b, and a < b ? a : b. x86 has an instruction that is just that, of NaN and zeros, too.
+// a > b ? a : b, and a < b ? a : b. x86 has an instruction that is just that, of NaN and zeros,
+// too.
 template <class T>
 HWY_INLINE Vec<T> greater_or_second(Vec<T> a, Vec<T> b) {
 #if HWY_ARCH_X86
