@@ -113,14 +113,32 @@ HWY_INLINE Vec<T> arg(Vec<T> x) {
   return where(isnan(x), x, where(x < set(T(0)), set(std::numbers::pi_v<T>), set(T(0))));
 }
 
+// a > b ? a : b, and a < b ? a : b. x86 has an instruction that is just that, of NaN and zeros,
+// too.
+template <class T>
+HWY_INLINE Vec<T> greater_or_second(Vec<T> a, Vec<T> b) {
+#if HWY_ARCH_X86
+  return {hn::Max(a.raw, b.raw)};
+#else
+  return where(a > b, a, b);
+#endif
+}
+template <class T>
+HWY_INLINE Vec<T> less_or_second(Vec<T> a, Vec<T> b) {
+#if HWY_ARCH_X86
+  return {hn::Min(a.raw, b.raw)};
+#else
+  return where(a < b, a, b);
+#endif
+}
 // NaN in either operand gives NaN.
 template <class T>
 HWY_INLINE Vec<T> maximum(Vec<T> a, Vec<T> b) {
-  return where(isnan(a), a, where(a > b, a, b));
+  return where(isnan(a), a, greater_or_second(a, b));
 }
 template <class T>
 HWY_INLINE Vec<T> minimum(Vec<T> a, Vec<T> b) {
-  return where(isnan(a), a, where(a < b, a, b));
+  return where(isnan(a), a, less_or_second(a, b));
 }
 // NaN only where both operands are.
 template <class T>

@@ -200,15 +200,31 @@ HWY_INLINE Vec<T> load_first(const T* p, int64_t n) {
   return {hn::Load(Tag<T>(), lanes)};
 #endif
 }
+// By halves: masked stores are slow on many machines that have them beside vectors without masks.
+template <class D>
+HWY_INLINE void store_by_halves(D d, hn::VFromD<D> v, hn::TFromD<D>* p, int64_t n) {
+  if constexpr (hn::MaxLanes(d) == 1) {
+    if (n > 0) hn::StoreU(v, d, p);
+  } else {
+    const hn::Half<D> half;
+    constexpr int64_t kHalf = static_cast<int64_t>(hn::MaxLanes(half));
+    const auto low = hn::LowerHalf(half, v);
+    if (n < kHalf) return store_by_halves(half, low, p, n);
+    hn::StoreU(low, half, p);
+    store_by_halves(half, hn::UpperHalf(half, v), p + kHalf, n - kHalf);
+  }
+}
 template <class T>
 HWY_INLINE void store_first(Vec<T> v, T* p, int64_t n) {
-#if HWY_TARGET <= HWY_AVX2
+#if HWY_TARGET <= HWY_AVX3
   hn::BlendedStore(v.raw, hn::FirstN(Tag<T>(), static_cast<size_t>(n)), Tag<T>(), p);
 #else
-  HWY_ALIGN T lanes[Vec<T>::kLanes];
-  hn::Store(v.raw, Tag<T>(), lanes);
-  for (int64_t i = 0; i < n; ++i) p[i] = lanes[i];
+  store_by_halves(Tag<T>(), v.raw, p, n);
 #endif
+}
+template <class T>
+HWY_INLINE T first_lane(Vec<T> v) {
+  return hn::GetLane(v.raw);
 }
 
 // One bool per lane. Eight bits of the mask become eight bytes by one multiplication.

@@ -7,12 +7,10 @@
 
 #include "aten/backend/cpu/convert_vectors.h"
 #include "aten/backend/cpu/interleaved_pages.h"
-#include "hwy/highway.h"
+#include "aten/scalar/narrow-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 struct ConvertLoops {
   // At most eight elements: longer vectors are not faster here.
@@ -21,70 +19,41 @@ struct ConvertLoops {
   template <class T>
   static constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
 
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
-  static constexpr bool kHasHalf = true;
-#else
-  static constexpr bool kHasHalf = false;
-#endif
   static constexpr bool kIsWide = HWY_LANES(uint8_t) >= 32, kIsWidest = HWY_LANES(uint8_t) >= 64;
 
+  template <class T, class D>
+  static HWY_INLINE int64_t from_narrow(D d, const char* src, char* dst, int64_t n) {
+    constexpr int64_t kStep = static_cast<int64_t>(hn::MaxLanes(D()));
+    const auto* const from = reinterpret_cast<const T*>(src);
+    auto* const to = reinterpret_cast<float*>(dst);
+    int64_t i = 0;
+    for (; i + kStep <= n; i += kStep) hn::StoreU(load_narrow(d, from + i), d, to + i);
+    return i;
+  }
+  template <class T, class D>
+  static HWY_INLINE int64_t to_narrow(D d, const char* src, char* dst, int64_t n) {
+    constexpr int64_t kStep = static_cast<int64_t>(hn::MaxLanes(D()));
+    const auto* const from = reinterpret_cast<const float*>(src);
+    auto* const to = reinterpret_cast<T*>(dst);
+    int64_t i = 0;
+    for (; i + kStep <= n; i += kStep) store_narrow(hn::LoadU(d, from + i), d, to + i);
+    return i;
+  }
   static int64_t half_to_float([[maybe_unused]] const char* src, [[maybe_unused]] char* dst,
                                [[maybe_unused]] int64_t n) {
-    int64_t i = 0;
-    if constexpr (kHasHalf) {
-      const Tag<float> d;
-      const hn::Rebind<hwy::float16_t, Tag<float>> half;
-      const auto* const from = reinterpret_cast<const hwy::float16_t*>(src);
-      auto* const to = reinterpret_cast<float*>(dst);
-      for (; i + kLanes<float> <= n; i += kLanes<float>)
-        hn::StoreU(hn::PromoteTo(d, hn::LoadU(half, from + i)), d, to + i);
-    }
-    return i;
+    if constexpr (kHasHalf) return from_narrow<Half>(Tag<float>(), src, dst, n);
+    return 0;
   }
   static int64_t float_to_half([[maybe_unused]] const char* src, [[maybe_unused]] char* dst,
                                [[maybe_unused]] int64_t n) {
-    int64_t i = 0;
-    if constexpr (kHasHalf) {
-      const Tag<float> d;
-      const hn::Rebind<hwy::float16_t, Tag<float>> half;
-      const auto* const from = reinterpret_cast<const float*>(src);
-      auto* const to = reinterpret_cast<hwy::float16_t*>(dst);
-      for (; i + kLanes<float> <= n; i += kLanes<float>)
-        hn::StoreU(hn::DemoteTo(half, hn::LoadU(d, from + i)), half, to + i);
-    }
-    return i;
+    if constexpr (kHasHalf) return to_narrow<Half>(Tag<float>(), src, dst, n);
+    return 0;
   }
   static int64_t bfloat16_to_float(const char* src, char* dst, int64_t n) {
-    const hn::ScalableTag<uint32_t> d;
-    const hn::Rebind<uint16_t, hn::ScalableTag<uint32_t>> narrow;
-    constexpr int64_t kStep = HWY_LANES(uint32_t);
-    const auto* const from = reinterpret_cast<const uint16_t*>(src);
-    auto* const to = reinterpret_cast<uint32_t*>(dst);
-    int64_t i = 0;
-    for (; i + kStep <= n; i += kStep)
-      hn::StoreU(hn::ShiftLeft<16>(hn::PromoteTo(d, hn::LoadU(narrow, from + i))), d, to + i);
-    return i;
+    return from_narrow<BFloat16>(hn::ScalableTag<float>(), src, dst, n);
   }
   static int64_t float_to_bfloat16(const char* src, char* dst, int64_t n) {
-    const hn::ScalableTag<float> d;
-    const hn::RebindToUnsigned<hn::ScalableTag<float>> bits;
-    const hn::Rebind<uint16_t, hn::ScalableTag<float>> narrow;
-    constexpr int64_t kStep = HWY_LANES(float);
-    const auto* const from = reinterpret_cast<const float*>(src);
-    auto* const to = reinterpret_cast<uint16_t*>(dst);
-    int64_t i = 0;
-    for (; i + kStep <= n; i += kStep) {
-      const auto value = hn::LoadU(d, from + i);
-      const auto u = hn::BitCast(bits, value), high = hn::ShiftRight<16>(u);
-      // To the nearest, of two the even one; a NaN stays one.
-      const auto odd = hn::And(high, hn::Set(bits, 1));
-      const auto nearest = hn::ShiftRight<16>(hn::Add(u, hn::Add(odd, hn::Set(bits, 0x7fff))));
-      const auto is_nan = hn::RebindMask(bits, hn::IsNaN(value));
-      const auto y = hn::IfThenElse(is_nan, hn::Or(high, hn::Set(bits, 0x40)), nearest);
-      hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(hn::RebindToSigned<decltype(bits)>(), y)), narrow,
-                 to + i);
-    }
-    return i;
+    return to_narrow<BFloat16>(hn::ScalableTag<float>(), src, dst, n);
   }
   static int64_t float_to_double([[maybe_unused]] const char* src, [[maybe_unused]] char* dst,
                                  [[maybe_unused]] int64_t n) {

@@ -31,13 +31,20 @@ namespace treadle::simd::HWY_NAMESPACE {
 inline constexpr int64_t kFoldBytes = 128;
 inline constexpr int64_t kRun = 16;  // elements of a lane between two joins
 
-// The lanes of `v` moved down by `by`, going round.
-template <class T>
-HWY_INLINE Vec<T> rotate_down(Vec<T> v, int by) {
-  using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-  HWY_ALIGN I index[Vec<T>::kLanes];
-  for (int i = 0; i < Vec<T>::kLanes; ++i) index[i] = static_cast<I>((i + by) % Vec<T>::kLanes);
-  return {hn::TableLookupLanes(v.raw, hn::SetTableIndices(Tag<T>(), index))};
+// The lanes [kBy, 2 * kBy) of `v`, moved to the front; the others are of no use.
+template <int kBy, class T>
+HWY_INLINE Vec<T> lanes_from(Vec<T> v) {
+  const Tag<T> d;
+  if constexpr (kBy * sizeof(T) < 16) {
+    return {hn::ShiftRightLanes<kBy>(d, v.raw)};
+  } else if constexpr (kBy * 2 == Vec<T>::kLanes) {
+    return {hn::ConcatUpperUpper(d, v.raw, v.raw)};
+  } else {
+    using I = hn::TFromD<hn::RebindToSigned<Tag<T>>>;
+    HWY_ALIGN I index[Vec<T>::kLanes] = {};
+    for (int i = 0; i < kBy; ++i) index[i] = static_cast<I>(i + kBy);
+    return {hn::TableLookupLanes(v.raw, hn::SetTableIndices(d, index))};
+  }
 }
 
 template <class Fn, class T>
@@ -56,7 +63,7 @@ struct ReduceLoops {
   static void init(void* acc, int64_t n) {
     T first;
     if constexpr (is_vec<V>)
-      store_first(Fn::template init<V>(), &first, 1);
+      first = first_lane(Fn::template init<V>());
     else
       first = std::bit_cast<T>(Fn::template init<V>());
     std::fill_n(static_cast<T*>(acc), n, first);
@@ -77,9 +84,15 @@ struct ReduceLoops {
     if constexpr (!std::is_same_v<S, T>) {
       const hn::Rebind<S, Tag<T>> narrow;
       if (n >= kLanes) return {hn::PromoteTo(Tag<T>(), hn::LoadU(narrow, p))};
+#if HWY_TARGET <= HWY_AVX2
+      const auto counts = hn::FirstN(narrow, static_cast<size_t>(n));
+      return {hn::PromoteTo(Tag<T>(), hn::MaskedLoad(counts, narrow, p))};
+#else
+      // MaskedLoad of this target reads the whole vector.
       S few[kLanes] = {};
       std::copy_n(p, n, few);
       return {hn::PromoteTo(Tag<T>(), hn::LoadU(narrow, few))};
+#endif
     } else if constexpr (is_vec<V>) {
       return n >= kLanes ? load(p) : load_first(p, n);
     } else {
@@ -131,23 +144,33 @@ struct ReduceLoops {
       for (int64_t k = 0; k < kAccumulators; ++k)
         lanes[k] = step(lanes[k], load_some(p + i + k * kLanes, kLanes));
     }
-    for (int64_t k = 0; i < n; ++k, i += kLanes) {
-      V stepped = step(lanes[k], load_some(p + i, n - i));
+    // Unrolled, so that lanes[k] stays in a register.
+#pragma GCC unroll 16
+    for (int64_t k = 0; k < kAccumulators; ++k) {
+      const int64_t left = n - i - k * kLanes;
+      if (left <= 0) break;
+      V stepped = step(lanes[k], load_some(p + i + k * kLanes, left));
       if constexpr (is_vec<V>) {
-        if (n - i < kLanes)
+        if (left < kLanes)
           stepped =
-              where(Mask<T>{hn::FirstN(Tag<T>(), static_cast<size_t>(n - i))}, stepped, lanes[k]);
+              where(Mask<T>{hn::FirstN(Tag<T>(), static_cast<size_t>(left))}, stepped, lanes[k]);
       }
       lanes[k] = stepped;
     }
     for (int64_t half = kAccumulators / 2; half > 0; half /= 2) {
       for (int64_t k = 0; k < half; ++k) lanes[k] = join(lanes[k], lanes[k + half]);
     }
-    if constexpr (is_vec<V>) {
-      for (int half = kLanes / 2; half > 0; half /= 2)
-        lanes[0] = join(lanes[0], rotate_down(lanes[0], half));
-    }
-    put(acc, lanes[0]);
+    if constexpr (is_vec<V>)
+      put(acc, join_lanes<kLanes / 2>(lanes[0]));
+    else
+      put(acc, lanes[0]);
+  }
+  template <int kHalf>
+  static HWY_INLINE V join_lanes(V v) {
+    if constexpr (kHalf == 0)
+      return v;
+    else
+      return join_lanes<kHalf / 2>(join(v, lanes_from<kHalf>(v)));
   }
   // The fold of fewer elements than there are lanes, by halves: those behind the last do not count.
   static HWY_INLINE V fold_few(const T* p, int64_t n) {
@@ -159,10 +182,7 @@ struct ReduceLoops {
         for (int64_t k = 0; k < half && (k + half) * kLanes < n; ++k)
           lanes[k] = join_first(lanes[k], lanes[k + half], n - (k + half) * kLanes);
       }
-      for (int half = kLanes / 2; half > 0; half /= 2) {
-        if (half < n) lanes[0] = join_first(lanes[0], rotate_down(lanes[0], half), n - half);
-      }
-      return lanes[0];
+      return join_first_lanes<kLanes / 2>(lanes[0], n);
     } else {
       V all[kAccumulators];
       for (int64_t k = 0; k < n; ++k) all[k] = load_some(p + k, 1);
@@ -172,6 +192,14 @@ struct ReduceLoops {
       return all[0];
     }
   }
+  template <int kHalf>
+  static HWY_INLINE V join_first_lanes(V v, int64_t n) {
+    if constexpr (kHalf == 0)
+      return v;
+    else
+      return join_first_lanes<kHalf / 2>(
+          kHalf < n ? join_first(v, lanes_from<kHalf>(v), n - kHalf) : v, n);
+  }
   // The first n lanes joined, those of `a` behind them.
   static HWY_INLINE V join_first(V a, V b, int64_t n) {
     const V joined = join(a, b);
@@ -180,12 +208,12 @@ struct ReduceLoops {
   }
   static HWY_INLINE void put(void* acc, V v) {
     if constexpr (is_vec<V>)
-      store_first(v, static_cast<T*>(acc), 1);
+      *static_cast<T*>(acc) = first_lane(v);
     else
       *static_cast<V*>(acc) = v;
   }
 
-  // The block loop of pointwise operators, over `acc` in place.
+  // The block loops of pointwise operators, over `acc` in place.
   struct Step {
     template <class W>
     static HWY_INLINE auto eval(W acc, W x) {
@@ -218,27 +246,64 @@ struct ReduceLoops {
       return Fn::final(acc, n);
     }
   };
-  static void outer(void* acc, const void* x, int64_t n) {
-    const void* const in[] = {acc, x};
-    pointwise_block<Step, T, false, 2, 0>(acc, in, nullptr, n);
+  static void outer(void* acc, const void* x, int64_t n, int64_t rows, int64_t distance,
+                    const void* next) {
+    step_rows<T>(acc, x, n, rows, distance, next);
   }
-  static void outer_rows(void* acc, const void* const* rows, int64_t n) {
-    static_assert(kRowsAtOnce == 4);
-    const void* const in[] = {acc, rows[0], rows[1], rows[2], rows[3]};
-    pointwise_block<StepRows, T, false, 5, 0>(acc, in, nullptr, n);
+  static void outer_of_float(void* acc, const void* x, int64_t n, int64_t rows, int64_t distance,
+                             const void* next) {
+    step_rows<float>(acc, x, n, rows, distance, next);
   }
-  static void outer_rows_of_float(void* acc, const void* const* rows, int64_t n) {
-    std::array<const float*, kRowsAtOnce> p;
-    for (size_t r = 0; r < p.size(); ++r) p[r] = static_cast<const float*>(rows[r]);
-    T* const to = static_cast<T*>(acc);
-    const auto step_some = [&](int64_t i, int64_t count) HWY_ATTR {
-      return StepRows::eval(load_some(to + i, count), load_some(p[0] + i, count),
-                            load_some(p[1] + i, count), load_some(p[2] + i, count),
-                            load_some(p[3] + i, count));
-    };
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) store(step_some(i, kLanes), to + i);
-    if (i < n) store_first(step_some(i, n - i), to + i, n - i);
+  // Rows of type S, which are converted as they are loaded.
+  template <class S>
+  static HWY_INLINE void step_rows(void* acc, const void* x, int64_t n, int64_t rows,
+                                   int64_t distance, const void* next) {
+    const char* row = static_cast<const char*>(x);
+    if constexpr (is_vec<V>) {
+      T* const to = static_cast<T*>(acc);
+      constexpr int64_t kStrip = 4;  // vectors that all rows are stepped into, in registers
+      int64_t i = 0;
+      if (next != nullptr) {
+        const char* const ahead = static_cast<const char*>(next);
+        constexpr int64_t kAhead = kRowsAtOnce * kLanes * int64_t{sizeof(S)};
+        for (; i + kLanes <= n; i += kLanes) {
+          for (int64_t at = 0; at < kAhead; at += 64)
+            __builtin_prefetch(ahead + i * kRowsAtOnce * int64_t{sizeof(S)} + at);
+          step_strip<S, 1>(to + i, row + i * int64_t{sizeof(S)}, kLanes, kRowsAtOnce, distance);
+        }
+      }
+      for (; i + kStrip * kLanes <= n; i += kStrip * kLanes)
+        step_strip<S, kStrip>(to + i, row + i * int64_t{sizeof(S)}, kLanes, rows, distance);
+      for (; i < n; i += kLanes) {
+        step_strip<S, 1>(to + i, row + i * int64_t{sizeof(S)}, std::min<int64_t>(kLanes, n - i),
+                         rows, distance);
+      }
+    } else {
+      for (; rows >= kRowsAtOnce; rows -= kRowsAtOnce, row += kRowsAtOnce * distance) {
+        static_assert(kRowsAtOnce == 4);
+        const void* const in[] = {acc, row, row + distance, row + 2 * distance, row + 3 * distance};
+        pointwise_block<StepRows, T, false, 5, 0>(acc, in, nullptr, n);
+      }
+      for (; rows > 0; --rows, row += distance) {
+        const void* const in[] = {acc, row};
+        pointwise_block<Step, T, false, 2, 0>(acc, in, nullptr, n);
+      }
+    }
+  }
+  // Steps the rows of kVectors vectors, of the last of which `lanes` count.
+  template <class S, int64_t kVectors>
+  static HWY_INLINE void step_strip(T* to, const char* row, int64_t lanes, int64_t rows,
+                                    int64_t distance) {
+    V sums[kVectors];
+    for (int64_t k = 0; k < kVectors; ++k)
+      sums[k] = load_some(to + k * kLanes, kVectors == 1 ? lanes : kLanes);
+    for (int64_t r = 0; r < rows; ++r, row += distance) {
+      const S* const p = reinterpret_cast<const S*>(row);
+      for (int64_t k = 0; k < kVectors; ++k)
+        sums[k] = step(sums[k], load_some(p + k * kLanes, kVectors == 1 ? lanes : kLanes));
+    }
+    for (int64_t k = 0; k < kVectors; ++k)
+      store_lanes(sums[k], to + k * kLanes, kVectors == 1 ? lanes : kLanes);
   }
   static void combine(void* acc, const void* other, int64_t n) {
     const void* const in[] = {acc, other};
@@ -255,13 +320,12 @@ struct ReduceLoops {
     ReduceFunctions f;
     f.inner = &inner;
     f.outer = &outer;
-    f.outer_rows = &outer_rows;
     f.combine = &combine;
     f.final = &final;
     if constexpr (kHasInit) f.init = &init;
     if constexpr (kWidens && kHasInit && std::is_same_v<T, double>) {
       f.inner_of_float = &inner_of_float;
-      f.outer_rows_of_float = &outer_rows_of_float;
+      f.outer_of_float = &outer_of_float;
     }
     return f;
   }

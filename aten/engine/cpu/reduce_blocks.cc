@@ -17,12 +17,13 @@ namespace treadle::simd {
 namespace {
 
 constexpr int64_t kPiece = 4096;       // elements folded at once
+constexpr int64_t kRun = 32;           // elements that are worth a fold of their own
 constexpr int64_t kBuffer = 512;       // elements converted at once; divides kPiece
 constexpr int64_t kRowsPerPiece = 32;  // rows stepped into one accumulator
 constexpr int64_t kWidth = 2048;       // outputs stepped together
-constexpr int64_t kBands = 16;         // bands of columns, between which rows are asked for
+constexpr int64_t kLongRow = 1024;     // bytes of a row, from which on the next one is asked for
+constexpr int64_t kBandStep = 16;      // elements, of which a band of columns has a multiple
 constexpr int64_t kChunk = 64 * 1024;  // elements of a parallel chunk; a multiple of kPiece
-constexpr int64_t kLine = 64;          // bytes that memory answers with
 constexpr int64_t kMaxItem = 16;
 constexpr int64_t kLanes = 128;            // accumulators that converted elements are stepped into
 constexpr int64_t kConverted = 16 * 1024;  // bytes of converted elements that stay at hand
@@ -116,7 +117,10 @@ class Reduction {
         of_float_(call.in_dtype == ScalarType::Float32 && f.inner_of_float != nullptr),
         in_item_(item_size(call.in_dtype)),
         inner_(of_float_ ? f.inner_of_float : f.inner),
-        width_(same_type_ ? kWidth : std::min(kWidth, kConverted / kRowsAtOnce / item_)) {}
+        outer_(of_float_ ? f.outer_of_float : f.outer),
+        width_(same_type_ || is_read_in_place(call.kept_in_strides.back())
+                   ? kWidth
+                   : std::min(kWidth, kConverted / kRowsAtOnce / item_)) {}
 
   void run() const {
     if (call_.reduced == 0) return fill_empty();
@@ -175,16 +179,14 @@ class Reduction {
   void fold_converted(const char* base, Walk& in, int64_t n, char* acc) const {
     constexpr int64_t kRows = kRowsAtOnce * kLanes;
     alignas(64) char lanes[kLanes * kMaxItem], buffer[kRows * kMaxItem];
-    const void* rows[kRowsAtOnce];
-    for (int r = 0; r < kRowsAtOnce; ++r) rows[r] = buffer + r * kLanes * item_;
     f_.init(lanes, kLanes);
     for (; n >= kRows; n -= kRows) {
       read(base, in, kRows, buffer);
-      f_.outer_rows(lanes, rows, kLanes);
+      f_.outer(lanes, buffer, kLanes, kRowsAtOnce, kLanes * item_, nullptr);
     }
     read(base, in, n, buffer);
     for (int64_t done = 0; done < n; done += kLanes)
-      f_.outer(lanes, buffer + done * item_, std::min(kLanes, n - done));
+      f_.outer(lanes, buffer + done * item_, std::min(kLanes, n - done), 1, 0, nullptr);
     f_.inner(acc, lanes, kLanes, 1, 0);
   }
 
@@ -206,8 +208,18 @@ class Reduction {
     }
     Cascade cascade(f_, 1, item_);
     bool many = false;
+    const int64_t run = call_.reduced_sizes.back();
+    const bool folds_runs =
+        direct && call_.reduced_sizes.size() == 2 && run >= kRun && run <= kPiece;
     for (int64_t at = begin; at < end;) {
       const int64_t n = std::min(kPiece, end - at);
+      if (folds_runs) {
+        at += fold_runs(base, in, end - at, acc);
+        if (!many && at == end) return;
+        many = true;
+        cascade.push(acc);
+        continue;
+      }
       if (direct && in.left() >= n) {
         inner_(acc, base + in.offset(), n, 1, 0);
         in.advance(n);
@@ -221,6 +233,23 @@ class Reduction {
       cascade.push(acc);
     }
     std::memcpy(acc, cascade.finish(), static_cast<size_t>(item_));
+  }
+
+  // *acc = the fold of elements that lie in runs, of as many runs as make about a piece, or of what
+  // is left of one; at most n. Returns how many elements.
+  int64_t fold_runs(const char* base, Walk& in, int64_t n, char* acc) const {
+    const int64_t run = call_.reduced_sizes.back(), left = std::min(n, in.left());
+    if (left < run) {
+      inner_(acc, base + in.offset(), left, 1, 0);
+      in.advance(left);
+      return left;
+    }
+    alignas(64) char parts[kPiece / kRun * kMaxItem];
+    const int64_t runs = std::min(n, kPiece) / run;
+    inner_(parts, base + in.offset(), run, runs, call_.reduced_in_strides[0]);
+    f_.inner(acc, parts, runs, 1, 0);
+    for (int64_t r = 0; r < runs; ++r) in.advance(run);
+    return runs * run;
   }
 
   // acc[0..n) = the folds of the next n outputs, each of consecutive elements of one piece.
@@ -269,25 +298,36 @@ class Reduction {
 
   // ---- rows of outputs stepped together ----
 
-  // Steps kRowsAtOnce rows, which lie in memory as they are, into acc[0..width). Rows are streams
-  // too short for the machine to see them coming: while bands of columns are stepped, those from
-  // `next` on are asked for, one after the other as they lie in memory.
-  void step_in_place(const void* const* rows, const char* next, int64_t width, char* acc) const {
-    constexpr int64_t kBandsOfRow = kBands / kRowsAtOnce;
-    const auto step = of_float_ ? f_.outer_rows_of_float : f_.outer_rows;
-    const int64_t bytes = width * in_item_;
-    if (next == nullptr || bytes < kBands * kLine) return step(acc, rows, width);
-    for (int64_t b = 0; b < kBands; ++b) {
-      const char* const row = next + b / kBandsOfRow * call_.reduced_in_strides.back();
-      const int64_t part = b % kBandsOfRow;
-      for (int64_t at = bytes * part / kBandsOfRow; at < bytes * (part + 1) / kBandsOfRow;
-           at += kLine)
-        __builtin_prefetch(row + at);
-      const int64_t first = width * b / kBands, count = width * (b + 1) / kBands - first;
-      const void* band[kRowsAtOnce];
-      for (int r = 0; r < kRowsAtOnce; ++r)
-        band[r] = static_cast<const char*>(rows[r]) + first * in_item_;
-      step(acc + first * item_, band, count);
+  // Steps `rows` rows, which lie in memory as they are, into acc[0..width). Long rows are streams
+  // too short for the machine to see them coming: while bands of columns are stepped, the rows
+  // behind them are asked for, one after the other as they lie in memory, up to `ahead` of them.
+  void step_in_place(const char* row, int64_t rows, int64_t ahead, int64_t width, char* acc) const {
+    const int64_t distance = call_.reduced_in_strides.back();
+    if (width * in_item_ < kLongRow) return outer_(acc, row, width, rows, distance, nullptr);
+    // Bands are whole vectors, except the last one.
+    const int64_t band = width / kRowsAtOnce / kBandStep * kBandStep;
+    for (; rows >= kRowsAtOnce; rows -= kRowsAtOnce, ahead -= kRowsAtOnce) {
+      const char* const next = ahead >= 2 * kRowsAtOnce ? row + kRowsAtOnce * distance : nullptr;
+      for (int64_t b = 0; b < kRowsAtOnce; ++b) {
+        const int64_t first = b * band, count = b + 1 < kRowsAtOnce ? band : width - first;
+        outer_(acc + first * item_, row + first * in_item_, count, kRowsAtOnce, distance,
+               next ? next + b * distance : nullptr);
+      }
+      row += kRowsAtOnce * distance;
+    }
+    if (rows > 0) outer_(acc, row, width, rows, distance, nullptr);
+  }
+
+  // The same of rows that are converted first.
+  void step_converted(const char* row, int64_t rows, int64_t width, char* acc) const {
+    // `width` is cut so that several rows fit only where elements change their type.
+    const int64_t at_once = same_type_ ? 1 : kRowsAtOnce;
+    alignas(64) char buffer[kWidth * kMaxItem];
+    for (int64_t done = 0; done < rows; done += at_once) {
+      const int64_t count = std::min(at_once, rows - done);
+      for (int64_t r = 0; r < count; ++r, row += call_.reduced_in_strides.back())
+        load_(row, call_.kept_in_strides.back(), buffer + r * width * item_, item_, width);
+      f_.outer(acc, buffer, width, count, width * item_, nullptr);
     }
   }
 
@@ -298,49 +338,57 @@ class Reduction {
     const bool direct = is_read_in_place(stride);
     Cascade cascade(f_, width, item_);
     Walk in(call_.reduced_sizes, call_.reduced_in_strides, begin);
-    alignas(64) char buffer[kWidth * kMaxItem];
     bool many = false;
     for (int64_t at = begin; at < end;) {
       const int64_t last = std::min(end, at + kRowsPerPiece);
-      bool fresh = f_.init == nullptr;
-      if (!fresh) f_.init(acc, width);
-      while (at < last) {
-        const char* row = base + in.offset();
-        if (!fresh && (direct || !same_type_) && last - at >= kRowsAtOnce) {
-          const void* rows[kRowsAtOnce];
-          for (int r = 0; r < kRowsAtOnce; ++r) {
-            rows[r] = base + in.offset();
-            in.advance(1);
-            if (direct) continue;
-            char* const converted = buffer + r * width * item_;
-            load_(static_cast<const char*>(rows[r]), stride, converted, item_, width);
-            rows[r] = converted;
-          }
-          if (direct)
-            step_in_place(rows, in.left() >= kRowsAtOnce ? base + in.offset() : nullptr, width,
-                          acc);
-          else
-            f_.outer_rows(acc, rows, width);
-          at += kRowsAtOnce;
-          continue;
-        }
-        if (fresh) {
-          load_(row, stride, acc, item_, width);
-        } else if (direct && same_type_) {
-          f_.outer(acc, row, width);
-        } else {
-          load_(row, stride, buffer, item_, width);
-          f_.outer(acc, buffer, width);
-        }
-        fresh = false;
+      if (f_.init != nullptr) {
+        f_.init(acc, width);
+      } else {
+        load_(base + in.offset(), stride, acc, item_, width);
         in.advance(1);
         ++at;
+      }
+      while (at < last) {
+        const int64_t rows = std::min(last - at, in.left());
+        if (direct)
+          step_in_place(base + in.offset(), rows, in.left(), width, acc);
+        else
+          step_converted(base + in.offset(), rows, width, acc);
+        in.advance(rows);
+        at += rows;
       }
       if (!many && at == end) return;
       many = true;
       cascade.push(acc);
     }
     std::memcpy(acc, cascade.finish(), static_cast<size_t>(width * item_));
+  }
+
+  // The same where rows are short and lie side by side: some of them are a long row, whose
+  // accumulators are folded by halves.
+  void step_short_rows(const char* base, int64_t width, int64_t begin, int64_t end,
+                       char* acc) const {
+    const int64_t joined = short_rows_of(width), rows = (end - begin) / joined;
+    if (rows < kRowsPerPiece) return step_rows(base, width, begin, end, acc);
+    const char* const first = base + begin * width * in_item_;
+    ReduceCall wide = call_;
+    wide.reduced_sizes = {rows};
+    wide.reduced_in_strides = {joined * width * in_item_};
+    alignas(64) char sums[kWidth * kMaxItem];
+    Reduction(wide, f_).step_rows(first, joined * width, 0, rows, sums);
+    const int64_t rest = (end - begin) % joined;
+    if (rest > 0) {
+      outer_(sums, first + rows * wide.reduced_in_strides[0], rest * width, 1, 0, nullptr);
+    }
+    for (int64_t half = joined / 2; half > 0; half /= 2)
+      f_.combine(sums, sums + half * width * item_, half * width);
+    std::memcpy(acc, sums, static_cast<size_t>(width * item_));
+  }
+  // How many short rows are stepped as one: a power of two.
+  static int64_t short_rows_of(int64_t width) {
+    int64_t rows = 1;
+    while (rows * 2 * width <= kLanes) rows *= 2;
+    return rows;
   }
 
   void run_outer() const {
@@ -352,6 +400,10 @@ class Reduction {
     const int64_t chunk_rows =
         std::max<int64_t>(kRowsPerPiece, kChunk / width / kRowsPerPiece * kRowsPerPiece);
     const int64_t chunks = (call_.reduced + chunk_rows - 1) / chunk_rows;
+    const bool short_rows = width <= kLanes / 4 && is_read_in_place(call_.kept_in_strides.back()) &&
+                            call_.reduced_sizes.size() == 1 &&
+                            call_.reduced_in_strides[0] == width * in_item_;
+    const auto step = short_rows ? &Reduction::step_short_rows : &Reduction::step_rows;
     const auto place = [&](int64_t unit, int64_t* first, int64_t* n) {
       const int64_t at = unit % blocks * width_;
       *first = unit / blocks * row + at;
@@ -364,7 +416,7 @@ class Reduction {
                      for (int64_t unit = begin; unit < end; ++unit) {
                        int64_t first, n;
                        place(unit, &first, &n);
-                       step_rows(
+                       (this->*step)(
                            call_.in + Walk(call_.kept_sizes, call_.kept_in_strides, first).offset(),
                            n, 0, call_.reduced, acc);
                        put(acc, first, n);
@@ -378,8 +430,9 @@ class Reduction {
       int64_t first, n;
       place(piece / chunks, &first, &n);
       const int64_t begin = piece % chunks * chunk_rows;
-      step_rows(call_.in + Walk(call_.kept_sizes, call_.kept_in_strides, first).offset(), n, begin,
-                std::min(call_.reduced, begin + chunk_rows), partial.data() + piece * bytes);
+      (this->*step)(call_.in + Walk(call_.kept_sizes, call_.kept_in_strides, first).offset(), n,
+                    begin, std::min(call_.reduced, begin + chunk_rows),
+                    partial.data() + piece * bytes);
     });
     for (int64_t unit = 0; unit < units; ++unit) {
       int64_t first, n;
@@ -408,7 +461,8 @@ class Reduction {
   bool of_float_;  // elements of float, which the loops convert
   int64_t in_item_;
   decltype(ReduceFunctions::inner) inner_;  // of elements as they lie in memory
-  int64_t width_;                           // kWidth, or less where elements are converted first
+  decltype(ReduceFunctions::outer) outer_;
+  int64_t width_;  // kWidth, or less where elements are converted first
 };
 
 }  // namespace

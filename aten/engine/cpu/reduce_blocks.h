@@ -19,15 +19,16 @@ struct ReduceFunctions {
   // acc[r] = the fold of row r of `rows`: n >= 1 elements. Rows begin `distance` bytes apart, the
   // first at x. The order of the fold depends on n alone.
   void (*inner)(void* acc, const void* x, int64_t n, int64_t rows, int64_t distance) = nullptr;
-  // acc[i] = step(acc[i], x[i])
-  void (*outer)(void* acc, const void* x, int64_t n) = nullptr;
-  // The same for kRowsAtOnce rows one after the other, in one pass over `acc`.
-  void (*outer_rows)(void* acc, const void* const* rows, int64_t n) = nullptr;
-  // inner and outer_rows of elements of float, for accumulators of double; null where there are
-  // none.
+  // acc[i] = step(acc[i], x[i]) for each of `rows` rows of n elements, one after the other. They
+  // begin `distance` bytes apart, the first at x. If `next` is given, there are kRowsAtOnce rows,
+  // and kRowsAtOnce * n elements from `next` on are asked for meanwhile.
+  void (*outer)(void* acc, const void* x, int64_t n, int64_t rows, int64_t distance,
+                const void* next) = nullptr;
+  // inner and outer of elements of float, for accumulators of double; null where there are none.
   void (*inner_of_float)(void* acc, const void* x, int64_t n, int64_t rows,
                          int64_t distance) = nullptr;
-  void (*outer_rows_of_float)(void* acc, const void* const* rows, int64_t n) = nullptr;
+  void (*outer_of_float)(void* acc, const void* x, int64_t n, int64_t rows, int64_t distance,
+                         const void* next) = nullptr;
   // acc[i] = combine(acc[i], other[i])
   void (*combine)(void* acc, const void* other, int64_t n) = nullptr;
   // acc[i] = final(acc[i], count)

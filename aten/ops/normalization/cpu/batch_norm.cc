@@ -8,10 +8,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
+#include "aten/backend/cpu/transpose.h"
 #include "aten/ops/_batch_norm_backward.h"
 #include "aten/ops/_batch_norm_train.h"
+#include "aten/ops/normalization/cpu/norm_loops.h"
 #include "aten/ops/normalization/cpu/norm_sums.h"
 #include "core/base/parallel.h"
 
@@ -25,77 +28,262 @@ struct Channels {
     for (size_t d = 2; d < s.size(); ++d) plane *= s[d];
   }
   int64_t count() const { return batch * plane; }
-  int64_t grain() const { return grain_of(count()); }
+
+  // Passes over the planes: f(plane, offset, channel) of each plane, or f(channel) once a channel's
+  // planes are done. Planes of less than a page are taken as they lie in memory, because jumps
+  // between them cost more than a second reading. Otherwise a channel's planes are taken through
+  // all passes, while they are in a cache.
+  template <class... F>
+  void for_planes(int64_t item, F&&... passes) const {
+    if (plane * item < kPage) {
+      (in_memory_order(passes), ...);
+      return;
+    }
+    parallel_for(channels, grain_of(count()), [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) (of_channel(c, passes), ...);
+    });
+  }
+  // The sum over the batch of a value of each plane.
+  double over_batch(const std::vector<double>& of_planes, int64_t c) const {
+    double total = 0;
+    for (int64_t n = 0; n < batch; ++n) total += of_planes[static_cast<size_t>(n * channels + c)];
+    return total;
+  }
+
+ private:
+  static constexpr int64_t kPage = 4096;
+  template <class F>
+  static constexpr bool kOfPlanes = std::is_invocable_v<F, int64_t, int64_t, int64_t>;
+
+  template <class F>
+  void of_channel(int64_t c, F& f) const {
+    if constexpr (kOfPlanes<F>) {
+      for (int64_t i = c; i < batch * channels; i += channels) f(i, i * plane, c);
+    } else {
+      f(c);
+    }
+  }
+  template <class F>
+  void in_memory_order(F& f) const {
+    if constexpr (kOfPlanes<F>) {
+      parallel_for(batch * channels, grain_of(plane), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin, c = begin % channels; i < end; ++i) {
+          f(i, i * plane, c);
+          if (++c == channels) c = 0;
+        }
+      });
+    } else {
+      for (int64_t c = 0; c < channels; ++c) f(c);
+    }
+  }
 };
 
-// Sum over the batch and plane of one channel; term(offset of the plane, index inside it).
-template <class C, class F>
-wide_type<C> channel_sum(const Channels& s, int64_t c, F&& term) {
-  wide_type<C> total = 0;
-  for (int64_t n = 0; n < s.batch; ++n) {
-    const int64_t base = (n * s.channels + c) * s.plane;
-    total += long_sum<C>(s.plane, [&](int64_t i) { return term(base, i); });
-  }
-  return total;
+// Whether memory has all channels of one position after another, and is dense.
+bool channels_are_innermost(const Tensor& t) {
+  int64_t expected = t.size(1);
+  const auto follows = [&](int64_t d) {
+    const bool is_next = t.size(d) == 1 || t.stride(d) == expected;
+    expected *= t.size(d);
+    return is_next;
+  };
+  bool all = t.stride(1) == 1;
+  for (int64_t d = t.dim() - 1; d >= 2; --d) all = follows(d) && all;
+  return follows(0) && all;
 }
 
-// `kSums` sums of each of `columns` columns: sum k of column c is at k * columns + c.
-// add(row, first column, width, sums) adds a part of a row; sum k of its columns is at k * width.
-// The order of additions depends only on the number of rows.
-template <class C, int kSums, class Add>
-std::vector<wide_type<C>> column_sums(int64_t rows, int64_t columns, Add&& add) {
-  constexpr int64_t kRows = 1024, kWidth = 512;  // of a piece, which one thread sums
-  const int64_t bands = (rows + kRows - 1) / kRows, blocks = (columns + kWidth - 1) / kWidth;
-  const auto each = static_cast<size_t>(kSums * columns);
-  std::vector<wide_type<C>> sums(each * static_cast<size_t>(bands));
-  parallel_for(bands * blocks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t band = piece / blocks, first = piece % blocks * kWidth;
-      const int64_t width = std::min(kWidth, columns - first);
-      ColumnSums<C> own(kSums * width);
-      for (int64_t r = band * kRows; r < std::min(rows, (band + 1) * kRows); ++r)
-        own.add_row([&](C* to) { add(r, first, width, to); });
-      wide_type<C>* const out = sums.data() + band * static_cast<int64_t>(each) + first;
-      own.take([&](int64_t i, wide_type<C> sum) { out[i / width * columns + i % width] = sum; });
+// A matrix with a column for each channel, as rows that are worth a loop: short ones are taken
+// several at once, so that a channel has several columns. The last row may be shorter.
+struct Columns {
+  static constexpr int64_t kLeast = 64;         // elements of a row that are worth a loop
+  static constexpr int64_t kPiece = 64 * 1024;  // elements that stay in a cache
+  static constexpr int64_t kWidth = 4096;       // of a piece, which one thread sums
+
+  int64_t channels, elements, width, rows, band_rows, bands;
+  Columns(int64_t matrix_rows, int64_t matrix_columns)
+      : channels(matrix_columns),
+        elements(matrix_rows * matrix_columns),
+        width(channels * std::max<int64_t>(1, std::min(matrix_rows, kLeast / channels))),
+        rows((elements + width - 1) / width),
+        band_rows(std::max<int64_t>(kSumRun, kPiece / std::min(width, kWidth))),
+        bands((rows + band_rows - 1) / band_rows) {}
+
+  // Elements of row r among `count` columns from the first on.
+  int64_t length(int64_t r, int64_t first, int64_t count) const {
+    return std::clamp<int64_t>(elements - r * width - first, 0, count);
+  }
+  // Elements of a column in a band.
+  int64_t height(int64_t band, int64_t column) const {
+    const int64_t end = std::min(rows, (band + 1) * band_rows);
+    return end - band * band_rows - (end == rows && (rows - 1) * width + column >= elements);
+  }
+  // The factors of channels, for each column.
+  template <class C, class F>
+  std::vector<C> each(F&& factor) const {
+    std::vector<C> all(static_cast<size_t>(width));
+    for (int64_t k = 0; k < width; ++k)
+      all[static_cast<size_t>(k)] =
+          k < channels ? factor(k) : all[static_cast<size_t>(k - channels)];
+    return all;
+  }
+  // f(index, channel, elements) of each column of each band: column k of band b has the index
+  // b * width + k.
+  template <class F>
+  void for_columns(F&& f) const {
+    size_t i = 0;
+    for (int64_t band = 0; band < bands; ++band) {
+      for (int64_t k = 0; k < width; k += channels) {
+        for (int64_t c = 0; c < channels; ++c, ++i)
+          f(i, static_cast<size_t>(c), static_cast<double>(height(band, k + c)));
+      }
     }
+  }
+  // f(band, first column, columns) of each piece.
+  template <class F>
+  void for_pieces(F&& f) const {
+    const int64_t blocks = (width + kWidth - 1) / kWidth;
+    parallel_for(bands * blocks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; ++piece) {
+        const int64_t first = piece % blocks * kWidth;
+        f(piece / blocks, first, std::min(kWidth, width - first));
+      }
+    });
+  }
+  // f(offset, length) of each row, for results.
+  template <class F>
+  void for_rows(F&& f) const {
+    parallel_for(rows, grain_of(width), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) f(r * width, length(r, 0, width));
+    });
+  }
+};
+
+// Two sums of each column in each band: those of band b and column k are at b * width + k.
+struct BandSums {
+  std::vector<double> first, second;
+  explicit BandSums(const Columns& s)
+      : first(static_cast<size_t>(s.bands * s.width)), second(first.size()) {}
+};
+
+// Sums up a piece; add(offset, length, sums) adds a part of a row. The second sums are `count`
+// behind the first ones.
+template <class C, class Add>
+void sum_piece(const Columns& s, int64_t band, int64_t first, int64_t count, BandSums& to,
+               Add&& add) {
+  ColumnSums<C> own(2 * count);
+  for (int64_t r = band * s.band_rows; r < std::min(s.rows, (band + 1) * s.band_rows); ++r) {
+    own.add_row(
+        [&](C* sums) { add(r * s.width + first, s.length(r, first, count), sums, sums + count); });
+  }
+  double* const firsts = to.first.data() + band * s.width + first;
+  double* const seconds = to.second.data() + band * s.width + first;
+  own.take([&](int64_t k, double sum) { (k < count ? firsts[k] : seconds[k - count]) = sum; });
+}
+
+// The mean and variance of each channel. A band is read from memory once: its squares are about its
+// own mean, and then moved to the mean of all.
+template <class T>
+void column_moments(const Columns& s, const T* x, compute_type<T>* mean, compute_type<T>* var) {
+  using C = compute_type<T>;
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  std::vector<C> abouts(static_cast<size_t>(s.bands * s.width));
+  BandSums sums(s);
+  s.for_pieces([&](int64_t band, int64_t first, int64_t count) {
+    C* const about = abouts.data() + band * s.width + first;
+    ColumnSums<C> own(count);
+    for (int64_t r = band * s.band_rows; r < std::min(s.rows, (band + 1) * s.band_rows); ++r) {
+      own.add_row(
+          [&](C* to) { loops.add(x + r * s.width + first, s.length(r, first, count), to); });
+    }
+    own.take([&](int64_t k, double sum) {
+      const int64_t height = s.height(band, first + k);
+      about[k] = height > 0 ? static_cast<C>(sum / static_cast<double>(height)) : C(0);
+    });
+    sum_piece<C>(s, band, first, count, sums, [&](int64_t at, int64_t length, C* to, C* squares) {
+      loops.add_moments(x + at, length, about, to, squares);
+    });
   });
-  for (size_t band = 1; band < static_cast<size_t>(bands); ++band)
-    for (size_t i = 0; i < each; ++i) sums[i] += sums[band * each + i];
-  return sums;
+  const auto n = static_cast<double>(s.elements / s.channels);
+  std::vector<double> means(static_cast<size_t>(s.channels)), moments(means.size());
+  s.for_columns([&](size_t i, size_t c, double height) {
+    means[c] += height * static_cast<double>(abouts[i]) + sums.first[i];
+  });
+  for (double& m : means) m /= n;
+  s.for_columns([&](size_t i, size_t c, double height) {
+    const double shift = static_cast<double>(abouts[i]) - means[c];
+    moments[c] += sums.second[i] + shift * (2 * sums.first[i] + height * shift);
+  });
+  for (size_t c = 0; c < means.size(); ++c) {
+    mean[c] = static_cast<C>(means[c]);
+    var[c] = static_cast<C>(std::max(0.0, moments[c]) / n);
+  }
 }
 
 // Of a matrix with a column for each channel.
 template <class T>
-void batch_norm_columns(int64_t rows, int64_t columns, const T* x, const T* w, const T* b,
-                        compute_type<T> eps, T* y, compute_type<T>* mean, compute_type<T>* var) {
+void batch_norm_columns(const Columns& s, const T* x, const T* w, const T* b, compute_type<T> eps,
+                        T* y, compute_type<T>* mean, compute_type<T>* var) {
   using C = compute_type<T>;
-  const auto n = static_cast<wide_type<C>>(rows);
-  const auto sum =
-      column_sums<C, 1>(rows, columns, [=](int64_t r, int64_t first, int64_t width, C* sums) {
-        const T* row = x + r * columns + first;
-        for (int64_t i = 0; i < width; ++i) sums[i] += static_cast<C>(row[i]);
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  column_moments(s, x, mean, var);
+  const auto about = s.each<C>([&](int64_t c) { return mean[c]; });
+  const auto scale =
+      s.each<C>([&](int64_t c) { return static_cast<C>(w[c]) / std::sqrt(var[c] + eps); });
+  const auto shift = s.each<C>([&](int64_t c) { return static_cast<C>(b[c]); });
+  s.for_rows([&](int64_t at, int64_t length) {
+    loops.result_columns(x + at, y + at, length, about.data(), scale.data(), shift.data());
+  });
+}
+
+// An input with a plane for each channel of each sample.
+template <class T>
+void batch_norm_planes(const Channels& s, const T* x, const T* w, const T* b, compute_type<T> eps,
+                       T* y, compute_type<T>* mean, compute_type<T>* var) {
+  using C = compute_type<T>;
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  const auto n = static_cast<double>(s.count());
+  std::vector<double> sums(static_cast<size_t>(s.batch * s.channels));
+  s.for_planes(
+      sizeof(T),
+      [&](int64_t i, int64_t at, int64_t /*c*/) {
+        sums[static_cast<size_t>(i)] = loops.sum(x + at, s.plane);
+      },
+      [&](int64_t c) { mean[c] = static_cast<C>(s.over_batch(sums, c) / n); },
+      [&](int64_t i, int64_t at, int64_t c) {
+        sums[static_cast<size_t>(i)] = loops.squares(x + at, s.plane, mean[c]);
+      },
+      [&](int64_t c) { var[c] = static_cast<C>(s.over_batch(sums, c) / n); },
+      [&](int64_t /*i*/, int64_t at, int64_t c) {
+        const C scale = static_cast<C>(w[c]) / std::sqrt(var[c] + eps);
+        loops.result(x + at, y + at, s.plane, mean[c], scale, static_cast<C>(b[c]));
       });
-  for (int64_t c = 0; c < columns; ++c) mean[c] = static_cast<C>(sum[static_cast<size_t>(c)] / n);
-  const auto squares =
-      column_sums<C, 1>(rows, columns, [=](int64_t r, int64_t first, int64_t width, C* sums) {
-        const T* row = x + r * columns + first;
-        for (int64_t i = 0; i < width; ++i) {
-          const C d = static_cast<C>(row[i]) - mean[first + i];
-          sums[i] += d * d;
+}
+
+// Of an input whose channels are innermost in memory, as its result's are not.
+template <class T>
+void batch_norm_channels_last(const Channels& s, const T* x, const T* w, const T* b,
+                              compute_type<T> eps, T* y, compute_type<T>* mean,
+                              compute_type<T>* var) {
+  using C = compute_type<T>;
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  column_moments(Columns(s.count(), s.channels), x, mean, var);
+  constexpr int64_t kItem = sizeof(T), kPositions = 1024;  // of a tile, which stays in a cache
+  const int64_t band = transpose_band(kItem), bands = (s.channels + band - 1) / band;
+  const int64_t grain = std::max<int64_t>(1, grain_of(s.plane) / band);
+  parallel_for(s.batch * bands, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i % bands * band, last = std::min(s.channels, first + band);
+      const int64_t image = i / bands * s.channels * s.plane;
+      for (int64_t at = 0; at < s.plane; at += kPositions) {
+        const int64_t count = std::min(kPositions, s.plane - at);
+        const TransposedPlane tile{s.channels, count, s.plane * kItem, s.channels * kItem, kItem};
+        transpose_rows(tile, reinterpret_cast<char*>(y + image + at),
+                       reinterpret_cast<const char*>(x + image + at * s.channels), first, last);
+        for (int64_t c = first; c < last; ++c) {
+          T* const row = y + image + c * s.plane + at;
+          const C scale = static_cast<C>(w[c]) / std::sqrt(var[c] + eps);
+          loops.result(row, row, count, mean[c], scale, static_cast<C>(b[c]));
         }
-      });
-  std::vector<C> factors(static_cast<size_t>(columns));
-  for (int64_t c = 0; c < columns; ++c) {
-    var[c] = static_cast<C>(squares[static_cast<size_t>(c)] / n);
-    factors[static_cast<size_t>(c)] = static_cast<C>(w[c]) / std::sqrt(var[c] + eps);
-  }
-  parallel_for(rows, grain_of(columns), [&, factor = factors.data()](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* row = x + r * columns;
-      T* out = y + r * columns;
-      for (int64_t c = 0; c < columns; ++c)
-        out[c] =
-            static_cast<T>((static_cast<C>(row[c]) - mean[c]) * factor[c] + static_cast<C>(b[c]));
+      }
     }
   });
 }
@@ -105,78 +293,72 @@ void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tenso
                           const Tensor& out, const Tensor& mean, const Tensor& var) {
   using C = compute_type<T>;
   const Channels s(input.sizes());
-  const Tensor in = dense(input);
   const Parameter<T> weights(weight, s.channels, T(1)), biases(bias, s.channels, T(0));
-  const T *x = in.data_as<T>(), *w = weights.data(), *b = biases.data();
-  T* y = out.data_as<T>();
+  const auto run = [&](const Tensor& in, auto&& normalise) {
+    normalise(in.data_as<T>(), weights.data(), biases.data(), static_cast<C>(eps), out.data_as<T>(),
+              mean.data_as<C>(), var.data_as<C>());
+  };
   if (s.plane == 1)
-    return batch_norm_columns(s.batch, s.channels, x, w, b, static_cast<C>(eps), y,
-                              mean.data_as<C>(), var.data_as<C>());
-  parallel_for(s.channels, s.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      const auto n = static_cast<wide_type<C>>(s.count());
-      const C m = static_cast<C>(
-          channel_sum<C>(s, c,
-                         [&](int64_t base, int64_t i) { return static_cast<C>(x[base + i]); }) /
-          n);
-      const C v = static_cast<C>(channel_sum<C>(s, c,
-                                                [&](int64_t base, int64_t i) {
-                                                  const C d = static_cast<C>(x[base + i]) - m;
-                                                  return d * d;
-                                                }) /
-                                 n);
-      mean.data_as<C>()[c] = m;
-      var.data_as<C>()[c] = v;
-      const C scale = static_cast<C>(w[c]) / std::sqrt(v + static_cast<C>(eps));
-      const C shift = static_cast<C>(b[c]);
-      for (int64_t k = 0; k < s.batch; ++k) {
-        const int64_t base = (k * s.channels + c) * s.plane;
-        for (int64_t i = 0; i < s.plane; ++i)
-          y[base + i] = static_cast<T>((static_cast<C>(x[base + i]) - m) * scale + shift);
-      }
-    }
-  });
+    run(dense(input),
+        [&](auto... to) { batch_norm_columns<T>(Columns(s.batch, s.channels), to...); });
+  else if (!input.is_contiguous() && channels_are_innermost(input))
+    run(input, [&](auto... to) { batch_norm_channels_last<T>(s, to...); });
+  else
+    run(dense(input), [&](auto... to) { batch_norm_planes<T>(s, to...); });
 }
+
+// What the gradients of a channel need: the sums of g and of g * (x - mean) give the gradients of
+// the parameters and the factors of the input's.
+template <class C>
+struct GradientFactors {
+  C bias, weight;             // the gradients
+  C scale, mean_of_g, slope;  // d x = scale * (g - mean_of_g - (x - mean) * slope)
+  GradientFactors() = default;
+  GradientFactors(double sum, double dot, double n, C w, C var, C eps) {
+    const C rstd = C(1) / std::sqrt(var + eps), count = static_cast<C>(n);
+    bias = static_cast<C>(sum);
+    weight = static_cast<C>(dot * static_cast<double>(rstd));
+    scale = w * rstd;
+    mean_of_g = bias / count;
+    slope = weight * rstd / count;
+  }
+};
 
 // As batch_norm_backward_cpu, of a matrix with a column for each channel.
 template <class T>
-void batch_norm_backward_columns(int64_t rows, int64_t columns, const T* g, const T* x, const T* w,
+void batch_norm_backward_columns(const Columns& s, const T* g, const T* x, const T* w,
                                  const compute_type<T>* mean, const compute_type<T>* var,
                                  compute_type<T> eps, T* gx, T* gw, T* gb) {
   using C = compute_type<T>;
-  const auto sums =
-      column_sums<C, 2>(rows, columns, [=](int64_t r, int64_t first, int64_t width, C* to) {
-        const T *grow = g + r * columns + first, *row = x + r * columns + first;
-        C* const dots = to + width;
-        for (int64_t i = 0; i < width; ++i) {
-          const C d = static_cast<C>(grow[i]);
-          to[i] += d;
-          dots[i] += d * (static_cast<C>(row[i]) - mean[first + i]);
-        }
-      });
-  const auto count = static_cast<size_t>(columns);
-  std::vector<C> scales(count), means(count), slopes(count);
-  for (size_t c = 0; c < count; ++c) {
-    const C rstd = C(1) / std::sqrt(var[c] + eps), n = static_cast<C>(rows);
-    const C sum = static_cast<C>(sums[c]), dot = static_cast<C>(sums[count + c] * rstd);
-    gw[c] = static_cast<T>(dot);
-    gb[c] = static_cast<T>(sum);
-    scales[c] = static_cast<C>(w[c]) * rstd;
-    means[c] = sum / n;
-    slopes[c] = dot * rstd / n;
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  const auto about = s.each<C>([&](int64_t c) { return mean[c]; });
+  BandSums sums(s);
+  s.for_pieces([&](int64_t band, int64_t first, int64_t count) {
+    sum_piece<C>(s, band, first, count, sums, [&](int64_t at, int64_t length, C* to, C* dots) {
+      loops.add_dots(g + at, x + at, length, about.data() + first, to, dots);
+    });
+  });
+  std::vector<double> sum(static_cast<size_t>(s.channels)), dot(sum.size());
+  s.for_columns([&](size_t i, size_t c, double /*elements*/) {
+    sum[c] += sums.first[i];
+    dot[c] += sums.second[i];
+  });
+  std::vector<GradientFactors<C>> factors;
+  factors.reserve(sum.size());
+  for (size_t c = 0; c < sum.size(); ++c) {
+    factors.emplace_back(sum[c], dot[c], static_cast<double>(s.elements / s.channels),
+                         static_cast<C>(w[c]), var[c], eps);
+    gw[c] = static_cast<T>(factors[c].weight);
+    gb[c] = static_cast<T>(factors[c].bias);
   }
-  parallel_for(rows, grain_of(columns),
-               [&, scale = scales.data(), mean_g = means.data(), slope = slopes.data()](
-                   int64_t begin, int64_t end) {
-                 for (int64_t r = begin; r < end; ++r) {
-                   const T *grow = g + r * columns, *row = x + r * columns;
-                   T* out = gx + r * columns;
-                   for (int64_t c = 0; c < columns; ++c)
-                     out[c] =
-                         static_cast<T>(scale[c] * (static_cast<C>(grow[c]) - mean_g[c] -
-                                                    (static_cast<C>(row[c]) - mean[c]) * slope[c]));
-                 }
-               });
+  const auto of = [&](int64_t c) { return factors[static_cast<size_t>(c)]; };
+  const auto scale = s.each<C>([&](int64_t c) { return of(c).scale; });
+  const auto mean_of_g = s.each<C>([&](int64_t c) { return of(c).mean_of_g; });
+  const auto slope = s.each<C>([&](int64_t c) { return of(c).slope; });
+  s.for_rows([&](int64_t at, int64_t length) {
+    loops.gradient_columns(g + at, x + at, gx + at, length, about.data(), scale.data(),
+                           mean_of_g.data(), slope.data());
+  });
 }
 
 // With xhat = (x - mean) * rstd:  d weight = sum(g * xhat),  d bias = sum(g),
@@ -193,34 +375,33 @@ void batch_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
   const T *g = gr.data_as<T>(), *x = in.data_as<T>(), *w = weights.data();
   T* gx = grad_input.data_as<T>();
   if (s.plane == 1)
-    return batch_norm_backward_columns(s.batch, s.channels, g, x, w, mu.data_as<C>(),
+    return batch_norm_backward_columns(Columns(s.batch, s.channels), g, x, w, mu.data_as<C>(),
                                        sigma.data_as<C>(), static_cast<C>(eps), gx,
                                        grad_weight.data_as<T>(), grad_bias.data_as<T>());
-  parallel_for(s.channels, s.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      const C m = mu.data_as<C>()[c];
-      const C rstd = C(1) / std::sqrt(sigma.data_as<C>()[c] + static_cast<C>(eps));
-      const C sum = static_cast<C>(channel_sum<C>(
-          s, c, [&](int64_t base, int64_t i) { return static_cast<C>(g[base + i]); }));
-      const C dot = static_cast<C>(channel_sum<C>(s, c,
-                                                  [&](int64_t base, int64_t i) {
-                                                    return static_cast<C>(g[base + i]) *
-                                                           (static_cast<C>(x[base + i]) - m);
-                                                  }) *
-                                   rstd);
-      grad_weight.data_as<T>()[c] = static_cast<T>(dot);
-      grad_bias.data_as<T>()[c] = static_cast<T>(sum);
-      const C n = static_cast<C>(s.count());
-      const C scale = static_cast<C>(w[c]) * rstd, mean_g = sum / n, slope = dot * rstd / n;
-      for (int64_t k = 0; k < s.batch; ++k) {
-        const int64_t base = (k * s.channels + c) * s.plane;
-        for (int64_t i = 0; i < s.plane; ++i) {
-          gx[base + i] = static_cast<T>(scale * (static_cast<C>(g[base + i]) - mean_g -
-                                                 (static_cast<C>(x[base + i]) - m) * slope));
-        }
-      }
-    }
-  });
+  const C* const mean_x = mu.data_as<C>();
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  std::vector<double> sums(static_cast<size_t>(s.batch * s.channels)), dots(sums.size());
+  std::vector<GradientFactors<C>> factors(static_cast<size_t>(s.channels));
+  s.for_planes(
+      sizeof(T),
+      [&](int64_t i, int64_t at, int64_t c) {
+        const auto [sum, dot] = loops.dots(g + at, x + at, s.plane, mean_x[c]);
+        sums[static_cast<size_t>(i)] = sum;
+        dots[static_cast<size_t>(i)] = dot;
+      },
+      [&](int64_t c) {
+        auto& f = factors[static_cast<size_t>(c)];
+        f = GradientFactors<C>(s.over_batch(sums, c), s.over_batch(dots, c),
+                               static_cast<double>(s.count()), static_cast<C>(w[c]),
+                               sigma.data_as<C>()[c], static_cast<C>(eps));
+        grad_weight.data_as<T>()[c] = static_cast<T>(f.weight);
+        grad_bias.data_as<T>()[c] = static_cast<T>(f.bias);
+      },
+      [&](int64_t /*i*/, int64_t at, int64_t c) {
+        const GradientFactors<C>& f = factors[static_cast<size_t>(c)];
+        loops.gradient(g + at, x + at, gx + at, s.plane, C(1), mean_x[c], f.scale, f.mean_of_g,
+                       f.slope);
+      });
 }
 
 const auto bn_registered = register_kernels<aten::ops::_batch_norm_train, DeviceType::CPU>(

@@ -9,6 +9,7 @@
 
 #include "aten/ops/_layer_norm_backward.h"
 #include "aten/ops/native_layer_norm.h"
+#include "aten/ops/normalization/cpu/norm_loops.h"
 #include "aten/ops/normalization/cpu/norm_sums.h"
 #include "core/base/parallel.h"
 
@@ -47,26 +48,17 @@ void layer_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor&
       !input.is_contiguous() && input.size(0) == s.rows && s.length <= kCache / group;
   const Tensor in = apart ? input : dense(input);
   const Parameter<T> weights(weight, s.length, T(1)), biases(bias, s.length, T(0));
+  const NormLoops<T>& loops = simd::norm_loops<T>();
   const auto normalize = [&](const T* x, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r, x += s.length) {
       T* y = out.data_as<T>() + r * s.length;
-      const auto n = static_cast<wide_type<C>>(s.length);
-      const C m = static_cast<C>(
-          long_sum<C>(s.length, [&](int64_t i) { return static_cast<C>(x[i]); }) / n);
-      const C v = static_cast<C>(long_sum<C>(s.length,
-                                             [&](int64_t i) {
-                                               const C d = static_cast<C>(x[i]) - m;
-                                               return d * d;
-                                             }) /
-                                 n);
+      const auto n = static_cast<double>(s.length);
+      const C m = static_cast<C>(loops.sum(x, s.length) / n);
+      const C v = static_cast<C>(loops.squares(x, s.length, m) / n);
       const C scale = C(1) / std::sqrt(v + static_cast<C>(eps));
       mean.data_as<C>()[r] = m;
       rstd.data_as<C>()[r] = scale;
-      const T *w = weights.data(), *b = biases.data();
-      for (int64_t i = 0; i < s.length; ++i) {
-        y[i] = static_cast<T>((static_cast<C>(x[i]) - m) * scale * static_cast<C>(w[i]) +
-                              static_cast<C>(b[i]));
-      }
+      loops.result_each(x, weights.data(), biases.data(), y, s.length, m, scale);
     }
   };
   parallel_for(s.rows, apart ? group : s.grain(), [&](int64_t begin, int64_t end) {
@@ -86,46 +78,21 @@ void layer_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList no
   const Rows s(input.sizes(), normalized_shape);
   const Tensor gr = dense(grad), in = dense(input), mu = dense(mean), sigma = dense(rstd);
   const Parameter<T> weights(weight, s.length, T(1));
-  parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* g = gr.data_as<T>() + r * s.length;
-      const T* x = in.data_as<T>() + r * s.length;
-      T* gx = grad_input.data_as<T>() + r * s.length;
-      const C m = mu.data_as<C>()[r], scale = sigma.data_as<C>()[r];
-      const auto h = [g, w = weights.data()](int64_t i) {
-        return static_cast<C>(g[i]) * static_cast<C>(w[i]);
-      };
-      const auto n = static_cast<wide_type<C>>(s.length);
-      const C mean_h = static_cast<C>(long_sum<C>(s.length, h) / n);
-      const C slope = static_cast<C>(
-          long_sum<C>(s.length, [=](int64_t i) { return h(i) * (static_cast<C>(x[i]) - m); }) *
-          scale * scale / n);
-      for (int64_t i = 0; i < s.length; ++i)
-        gx[i] = static_cast<T>(scale * (h(i) - mean_h - (static_cast<C>(x[i]) - m) * slope));
-    }
-  });
-  // Parameters: pieces of columns, every row in order.
-  parallel_for(s.length, 256, [&](int64_t begin, int64_t end) {
-    ColumnSums<C> weight_sums(end - begin), bias_sums(end - begin);
-    for (int64_t r = 0; r < s.rows; ++r) {
-      const T* g = gr.data_as<T>() + r * s.length + begin;
-      const T* x = in.data_as<T>() + r * s.length + begin;
-      const C m = mu.data_as<C>()[r], scale = sigma.data_as<C>()[r];
-      weight_sums.add_row([&](C* gw) {
-        bias_sums.add_row([&](C* gb) {
-          for (int64_t i = 0; i < end - begin; ++i) {
-            gw[i] += static_cast<C>(g[i]) * (static_cast<C>(x[i]) - m) * scale;
-            gb[i] += static_cast<C>(g[i]);
-          }
-        });
-      });
-    }
-    weight_sums.take([to = grad_weight.data_as<T>() + begin](int64_t i, wide_type<C> sum) {
-      to[i] = static_cast<T>(static_cast<C>(sum));
-    });
-    bias_sums.take([to = grad_bias.data_as<T>() + begin](int64_t i, wide_type<C> sum) {
-      to[i] = static_cast<T>(static_cast<C>(sum));
-    });
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  T *const gw = grad_weight.data_as<T>(), *const gb = grad_bias.data_as<T>();
+  const auto row = [&](int64_t r, C* bias_sums, C* weight_sums) {
+    const T *w = weights.data(), *g = gr.data_as<T>() + r * s.length;
+    const T* x = in.data_as<T>() + r * s.length;
+    const C m = mu.data_as<C>()[r], scale = sigma.data_as<C>()[r];
+    const auto n = static_cast<double>(s.length);
+    const auto [sum, dot] = loops.dots_each(g, w, x, s.length, m);
+    loops.gradient_each(g, w, x, grad_input.data_as<T>() + r * s.length, s.length, m, scale,
+                        static_cast<C>(sum / n), static_cast<C>(dot * scale * scale / n));
+    loops.add_scaled_dots(g, x, s.length, m, scale, bias_sums, weight_sums);
+  };
+  sum_columns<C>(s.rows, s.length, row, [=](int64_t k, C bias_sum, C weight_sum) {
+    gw[k] = static_cast<T>(weight_sum);
+    gb[k] = static_cast<T>(bias_sum);
   });
 }
 

@@ -14,6 +14,7 @@
 #include "aten/ops/_rms_norm.h"
 #include "aten/ops/_rms_norm_backward.h"
 #include "aten/ops/native_group_norm.h"
+#include "aten/ops/normalization/cpu/norm_loops.h"
 #include "aten/ops/normalization/cpu/norm_sums.h"
 #include "core/base/parallel.h"
 
@@ -29,27 +30,21 @@ void group_norm_cpu(const Tensor& input, const Tensor& weight, const Tensor& bia
   const Parameter<T> weights(weight, channels, T(1)), biases(bias, channels, T(0));
   const T *w = weights.data(), *b = biases.data();
   const int64_t per_group = channels / groups, length = per_group * plane;
+  const NormLoops<T>& loops = simd::norm_loops<T>();
   parallel_for(samples * groups, grain_of(length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* x = in.data_as<T>() + row * length;
       T* y = out.data_as<T>() + row * length;
-      const auto n = static_cast<wide_type<C>>(length);
-      const C m =
-          static_cast<C>(long_sum<C>(length, [&](int64_t i) { return static_cast<C>(x[i]); }) / n);
-      const C v = static_cast<C>(long_sum<C>(length,
-                                             [&](int64_t i) {
-                                               const C d = static_cast<C>(x[i]) - m;
-                                               return d * d;
-                                             }) /
-                                 n);
+      const auto n = static_cast<double>(length);
+      const C m = static_cast<C>(loops.sum(x, length) / n);
+      const C v = static_cast<C>(loops.squares(x, length, m) / n);
       const C r = C(1) / std::sqrt(v + static_cast<C>(eps));
       mean.data_as<C>()[row] = m;
       rstd.data_as<C>()[row] = r;
       for (int64_t k = 0; k < per_group; ++k) {
         const int64_t c = row % groups * per_group + k;
         const C scale = r * static_cast<C>(w[c]), shift = static_cast<C>(b[c]);
-        for (int64_t i = k * plane; i < (k + 1) * plane; ++i)
-          y[i] = static_cast<T>((static_cast<C>(x[i]) - m) * scale + shift);
+        loops.result(x + k * plane, y + k * plane, plane, m, scale, shift);
       }
     }
   });
@@ -68,43 +63,37 @@ void group_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
   const Parameter<T> weights(weight, channels, T(1));
   const T* w = weights.data();
   const int64_t per_group = channels / groups, length = per_group * plane;
-  using W = wide_type<C>;
   // For each channel of each sample: the sums of g and of g * xhat.
-  std::vector<W> sums(static_cast<size_t>(samples * channels)), dots(sums.size());
+  std::vector<double> sums(static_cast<size_t>(samples * channels)), dots(sums.size());
+  const NormLoops<T>& loops = simd::norm_loops<T>();
   parallel_for(samples * groups, grain_of(length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* g = gr.data_as<T>() + row * length;
       const T* x = in.data_as<T>() + row * length;
       T* gx = grad_input.data_as<T>() + row * length;
       const C m = mu.data_as<C>()[row], r = sigma.data_as<C>()[row];
-      W mean_of_h = 0, mean_of_dot = 0;
+      double mean_of_h = 0, mean_of_dot = 0;
       for (int64_t k = 0; k < per_group; ++k) {
         const T *gk = g + k * plane, *xk = x + k * plane;
-        const W sum = long_sum<C>(plane, [&](int64_t i) { return static_cast<C>(gk[i]); });
-        const W dot = long_sum<C>(plane,
-                                  [&](int64_t i) {
-                                    return static_cast<C>(gk[i]) * (static_cast<C>(xk[i]) - m);
-                                  }) *
-                      r;
+        const auto [sum, centred] = loops.dots(gk, xk, plane, m);
+        const double dot = centred * r;
         sums[row * per_group + k] = sum;
         dots[row * per_group + k] = dot;
         const C scale = static_cast<C>(w[row % groups * per_group + k]);
         mean_of_h += scale * sum;
         mean_of_dot += scale * dot;
       }
-      const C mean_h = static_cast<C>(mean_of_h / static_cast<W>(length));
-      const C slope = static_cast<C>(mean_of_dot * r / static_cast<W>(length));
+      const C mean_h = static_cast<C>(mean_of_h / static_cast<double>(length));
+      const C slope = static_cast<C>(mean_of_dot * r / static_cast<double>(length));
       for (int64_t k = 0; k < per_group; ++k) {
         const C scale = static_cast<C>(w[row % groups * per_group + k]);
-        for (int64_t i = k * plane; i < (k + 1) * plane; ++i) {
-          gx[i] = static_cast<T>(
-              r * (static_cast<C>(g[i]) * scale - mean_h - (static_cast<C>(x[i]) - m) * slope));
-        }
+        loops.gradient(g + k * plane, x + k * plane, gx + k * plane, plane, scale, m, r, mean_h,
+                       slope);
       }
     }
   });
   for (int64_t c = 0; c < channels; ++c) {
-    W weight_sum = 0, bias_sum = 0;
+    double weight_sum = 0, bias_sum = 0;
     for (int64_t n = 0; n < samples; ++n) {
       weight_sum += dots[n * channels + c];
       bias_sum += sums[n * channels + c];
@@ -129,21 +118,16 @@ void rms_norm_cpu(const Tensor& input, IntList normalized_shape, const Tensor& w
   const Rows s(input.sizes(), normalized_shape);
   const Tensor in = dense(input);
   const Parameter<T> weights(weight, s.length, T(1));
+  const NormLoops<T>& loops = simd::norm_loops<T>();
   parallel_for(s.rows, grain_of(s.length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* x = in.data_as<T>() + row * s.length;
       T* y = out.data_as<T>() + row * s.length;
-      const C square = static_cast<C>(long_sum<C>(s.length,
-                                                  [&](int64_t i) {
-                                                    const C v = static_cast<C>(x[i]);
-                                                    return v * v;
-                                                  }) /
-                                      static_cast<wide_type<C>>(s.length));
+      const C square =
+          static_cast<C>(loops.squares(x, s.length, C(0)) / static_cast<double>(s.length));
       const C r = C(1) / std::sqrt(square + static_cast<C>(eps));
       rstd.data_as<C>()[row] = r;
-      const T* w = weights.data();
-      for (int64_t i = 0; i < s.length; ++i)
-        y[i] = static_cast<T>(static_cast<C>(x[i]) * r * static_cast<C>(w[i]));
+      loops.result_each(x, weights.data(), nullptr, y, s.length, C(0), r);
     }
   });
 }
@@ -158,37 +142,20 @@ void rms_norm_backward_cpu(const Tensor& grad, const Tensor& input, IntList norm
   const Rows s(input.sizes(), normalized_shape);
   const Tensor gr = dense(grad), in = dense(input), sigma = dense(rstd);
   const Parameter<T> weights(weight, s.length, T(1));
-  parallel_for(s.rows, grain_of(s.length), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const T* g = gr.data_as<T>() + row * s.length;
-      const T* x = in.data_as<T>() + row * s.length;
-      T* gx = grad_input.data_as<T>() + row * s.length;
-      const C r = sigma.data_as<C>()[row];
-      const auto h = [g, w = weights.data()](int64_t i) {
-        return static_cast<C>(g[i]) * static_cast<C>(w[i]);
-      };
-      const C slope = static_cast<C>(
-          long_sum<C>(s.length, [=](int64_t i) { return h(i) * static_cast<C>(x[i]); }) * r * r /
-          static_cast<wide_type<C>>(s.length));
-      for (int64_t i = 0; i < s.length; ++i)
-        gx[i] = static_cast<T>(r * (h(i) - static_cast<C>(x[i]) * slope));
-    }
-  });
-  // The weight: pieces of columns, every row in order.
-  parallel_for(s.length, 256, [&](int64_t begin, int64_t end) {
-    ColumnSums<C> sums(end - begin);
-    for (int64_t row = 0; row < s.rows; ++row) {
-      const T* g = gr.data_as<T>() + row * s.length + begin;
-      const T* x = in.data_as<T>() + row * s.length + begin;
-      const C r = sigma.data_as<C>()[row];
-      sums.add_row([&](C* sum) {
-        for (int64_t i = 0; i < end - begin; ++i)
-          sum[i] += static_cast<C>(g[i]) * static_cast<C>(x[i]) * r;
-      });
-    }
-    sums.take([to = grad_weight.data_as<T>() + begin](int64_t i, wide_type<C> sum) {
-      to[i] = static_cast<T>(static_cast<C>(sum));
-    });
+  const NormLoops<T>& loops = simd::norm_loops<T>();
+  T* const gw = grad_weight.data_as<T>();
+  const auto row = [&](int64_t r, C* unused, C* weight_sums) {
+    const T *w = weights.data(), *g = gr.data_as<T>() + r * s.length;
+    const T* x = in.data_as<T>() + r * s.length;
+    const C scale = sigma.data_as<C>()[r];
+    const C slope = static_cast<C>(loops.dots_each(g, w, x, s.length, C(0))[1] * scale * scale /
+                                   static_cast<double>(s.length));
+    loops.gradient_each(g, w, x, grad_input.data_as<T>() + r * s.length, s.length, C(0), scale,
+                        C(0), slope);
+    loops.add_scaled_dots(g, x, s.length, C(0), scale, unused, weight_sums);
+  };
+  sum_columns<C>(s.rows, s.length, row, [=](int64_t k, C /*unused*/, C weight_sum) {
+    gw[k] = static_cast<T>(weight_sum);
   });
 }
 

@@ -4,9 +4,9 @@
 //   log_softmax   y = x - max(x) - log(sum(e))
 //
 // Along the last dimension a slice is a run of elements and is processed alone (rows). Otherwise
-// neighbouring slices are adjacent in memory and are processed together (columns). Sums use kFold
-// lanes, whatever the width of a vector, so results do not depend on the machine's vectors. A slice
-// with NaN, or whose maximum is not finite, becomes NaN.
+// neighbouring slices are adjacent in memory and are processed together (columns). Sums use
+// kFoldLanes lanes, whatever the width of a vector, so results do not depend on the machine's
+// vectors. A slice with NaN, or whose maximum is not finite, becomes NaN.
 //
 // SPDX-License-Identifier: Apache-2.0
 #define TREADLE_TARGET_INCLUDE "aten/ops/statistics/cpu/softmax.cc"
