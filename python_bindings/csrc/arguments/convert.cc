@@ -17,8 +17,8 @@ namespace {
 // then.
 PyTypeObject* numpy_class(const char* name, PyTypeObject*& cache) {
   if (cache) return cache;
-  Object key = unicode("numpy");
-  Object module = Object::maybe(PyImport_GetModule(key.get()));
+  static PyObject* const key = PyUnicode_InternFromString("numpy");
+  Object module = Object::maybe(PyImport_GetModule(key));
   if (!module) {
     PyErr_Clear();
     return nullptr;
@@ -32,7 +32,16 @@ PyTypeObject* numpy_class(const char* name, PyTypeObject*& cache) {
   return cache;
 }
 
+// Objects of Python's own classes are the usual ones, and need no look at NumPy.
+bool is_of_python(PyObject* o) {
+  const PyTypeObject* const type = Py_TYPE(o);
+  return type == &PyLong_Type || type == &PySlice_Type || type == &PyFloat_Type ||
+         type == &PyTuple_Type || type == &PyList_Type || type == &PyUnicode_Type ||
+         type == &PyBool_Type || type == &PyDict_Type;
+}
+
 bool is_numpy(PyObject* o, const char* name, PyTypeObject*& cache) {
+  if (is_of_python(o)) return false;
   PyTypeObject* type = numpy_class(name, cache);
   return type && PyType_IsSubtype(Py_TYPE(o), type);
 }

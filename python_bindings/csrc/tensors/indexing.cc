@@ -73,6 +73,7 @@ Tensor as_index_tensor(PyObject* o) {
 
 // The dimensions that an item of the index uses up.
 int64_t dims_used(PyObject* item, const Tensor& tensor) {
+  if (PyLong_CheckExact(item) || PySlice_Check(item)) return 1;
   if (item == Py_None || item == Py_Ellipsis || is_bool(item)) return 0;
   return tensor.defined() && is_mask(tensor) ? tensor.dim() : 1;
 }
@@ -143,7 +144,9 @@ class Selector {
   }
 
   void step(PyObject* item, const Tensor& tensor, int64_t unused) {
-    if (item == Py_None) {
+    if (PyLong_CheckExact(item)) {
+      select(to_int("index", item));
+    } else if (item == Py_None) {
       unsqueeze();
       ++dim_;
     } else if (item == Py_Ellipsis) {
