@@ -10,8 +10,9 @@ namespace treadle::simd {
 // The number of blocks that are computed at once. Buffers have room for a multiple of it.
 inline constexpr int64_t kRandomStep = 16;
 
-// Philox of the counters first, first + 1, ...: four numbers each. Writes whole steps.
-void random_bits(uint64_t seed, uint64_t first, int64_t blocks, uint32_t* out);
+// Philox of the counters first, first + 1, ...: four numbers each. `part` is the high half of each
+// counter. Writes whole steps.
+void random_bits(uint64_t seed, uint64_t first, uint64_t part, int64_t blocks, uint32_t* out);
 
 // Box-Muller: from pairs of 32-bit numbers (64-bit ones, high half first, for double) to pairs of
 // normally distributed numbers. Writes `count` rounded up to a multiple of 2 * kRandomStep.
