@@ -67,19 +67,19 @@ void cdist_cpu(const Tensor& x1, const Tensor& x2, double p, const Tensor& out) 
   const simd::Distances<T> distances = simd::distances<T>();
   // A block stays in the cache for the points of a piece of work.
   const int64_t cost = columns * std::max<int64_t>(1, width);
-  parallel_for(sets * rows, std::max<int64_t>(1, (1 << 18) / cost), [&](int64_t begin,
-                                                                       int64_t end) {
-    for (int64_t i = begin; i < end;) {
-      const int64_t set = i / rows, last = std::min(end, (set + 1) * rows);
-      for (int64_t block = 0; block < others.per_set(); ++block) {
-        const int64_t first = block * kBlock, count = std::min(kBlock, columns - first);
-        for (int64_t row = i; row < last; ++row)
-          distances(p, points + row * width, others.block(set, block), width, count,
-                    to + row * columns + first);
-      }
-      i = last;
-    }
-  });
+  parallel_for(
+      sets * rows, std::max<int64_t>(1, (1 << 18) / cost), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end;) {
+          const int64_t set = i / rows, last = std::min(end, (set + 1) * rows);
+          for (int64_t block = 0; block < others.per_set(); ++block) {
+            const int64_t first = block * kBlock, count = std::min(kBlock, columns - first);
+            for (int64_t row = i; row < last; ++row)
+              distances(p, points + row * width, others.block(set, block), width, count,
+                        to + row * columns + first);
+          }
+          i = last;
+        }
+      });
 }
 
 const auto cdist_registered = register_kernels<aten::ops::_cdist, DeviceType::CPU>(
