@@ -93,6 +93,13 @@ void normal(const uint32_t* bits, int64_t count, T* out) {
 void normal_float(const uint32_t* bits, int64_t count, float* out) { normal(bits, count, out); }
 void normal_double(const uint32_t* bits, int64_t count, double* out) { normal(bits, count, out); }
 
+void uniform_to_normal(const double* first, const double* second, int64_t count, double* out) {
+  for (int64_t k = 0; k < count; k += Vec<double>::kLanes) {
+    const Vec<double> radius = sqrt(set(-2.0) * log(load(first + k)));
+    store(radius * cos(set(2 * std::numbers::pi) * load(second + k)), out + k);
+  }
+}
+
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -102,6 +109,7 @@ namespace treadle::simd {
 HWY_EXPORT(philox);
 HWY_EXPORT(normal_float);
 HWY_EXPORT(normal_double);
+HWY_EXPORT(uniform_to_normal);
 
 void random_bits(uint64_t seed, uint64_t first, uint64_t part, int64_t blocks, uint32_t* out) {
   const int64_t whole_steps = (blocks + kRandomStep - 1) / kRandomStep * kRandomStep;
@@ -114,6 +122,11 @@ void random_normal(const uint32_t* bits, int64_t count, float* out) {
 
 void random_normal(const uint32_t* bits, int64_t count, double* out) {
   HWY_DYNAMIC_DISPATCH(normal_double)(bits, count, out);
+}
+
+void normals_of_uniform(const double* first, const double* second, int64_t count, double* out) {
+  const int64_t whole_steps = (count + kRandomStep - 1) / kRandomStep * kRandomStep;
+  HWY_DYNAMIC_DISPATCH(uniform_to_normal)(first, second, whole_steps, out);
 }
 
 }  // namespace treadle::simd

@@ -19,4 +19,8 @@ void random_bits(uint64_t seed, uint64_t first, uint64_t part, int64_t blocks, u
 void random_normal(const uint32_t* bits, int64_t count, float* out);
 void random_normal(const uint32_t* bits, int64_t count, double* out);
 
+// out[i]: the normally distributed number that Box-Muller makes from two uniform ones in (0, 1),
+// first[i] and second[i]. Reads and writes whole steps.
+void normals_of_uniform(const double* first, const double* second, int64_t count, double* out);
+
 }  // namespace treadle::simd

@@ -28,7 +28,7 @@ void poisson_cpu(const Tensor& self, const Generator& generator, const Tensor& o
   }
   T* const to = out.data_as<T>();
   const RandomStream stream("poisson", generator, n);
-  for_each_element(stream, n, [&](int64_t i, ElementStream& numbers) {
+  for_each_element(stream, n, false, [&](int64_t i, ElementStream& numbers) {
     to[i] = static_cast<T>(static_cast<compute_type<T>>(draw_poisson(rate[i], numbers)));
   });
 }
@@ -51,7 +51,7 @@ void binomial_cpu(const Tensor& count, const Tensor& prob, const Generator& gene
   }
   T* const to = out.data_as<T>();
   const RandomStream stream("binomial", generator, n);
-  for_each_element(stream, n, [&](int64_t i, ElementStream& numbers) {
+  for_each_element(stream, n, false, [&](int64_t i, ElementStream& numbers) {
     to[i] = static_cast<T>(
         static_cast<compute_type<T>>(draw_binomial(std::floor(counts[i]), probs[i], numbers)));
   });

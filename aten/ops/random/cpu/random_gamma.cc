@@ -31,7 +31,7 @@ void standard_gamma_cpu(const Tensor& self, const Generator& generator, const Te
   T* const to = out.data_as<T>();
   const int64_t n = out.numel();
   const RandomStream stream("_standard_gamma", generator, n);
-  for_each_element(stream, n, [&](int64_t i, ElementStream& numbers) {
+  for_each_element(stream, n, true, [&](int64_t i, ElementStream& numbers) {
     const GammaNumber number = draw_gamma(shape[i], numbers);
     to[i] = static_cast<T>(positive_number<T>(number.value * std::exp(number.log_factor)));
   });
@@ -47,7 +47,7 @@ void sample_dirichlet_cpu(const Tensor& self, const Generator& generator, const 
   if (n == 0) return;
   parallel_for(n / row, std::max<int64_t>(1, kElementGrain / row), [&](int64_t begin, int64_t end) {
     std::vector<double> logs(static_cast<size_t>((end - begin) * row));
-    for_elements(stream, begin * row, end * row, [&](int64_t i, ElementStream& numbers) {
+    for_elements(stream, begin * row, end * row, true, [&](int64_t i, ElementStream& numbers) {
       const GammaNumber number = draw_gamma(shape[i], numbers);
       logs[static_cast<size_t>(i - begin * row)] = std::log(number.value) + number.log_factor;
     });
