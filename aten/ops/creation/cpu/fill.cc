@@ -33,8 +33,8 @@ void fill_cpu(const Tensor& self, const Scalar& value) {
   });
 }
 
-// out[i] = number(i) for i in [begin, end), which has at most kGrain elements. They are counted from
-// `begin` in 32 bits, which vectors convert to double.
+// out[i] = number(i) for i in [begin, end), which has at most kGrain elements. They are counted
+// from `begin` in 32 bits, which vectors convert to double.
 template <class T, class F>
 void write_range(T* out, int64_t begin, int64_t end, F number) {
   const double before = static_cast<double>(begin);
