@@ -135,6 +135,20 @@ struct Bags {
   }
 };
 
+// Asks for the rows that are due some rows after [first, last), so that they are in the cache by
+// then. Processors do not foresee where rows lie.
+template <class T>
+void fetch_ahead(const simd::RowTable<T>& table, const std::vector<int64_t>& rows, int64_t first,
+                 int64_t last) {
+  constexpr int64_t kAhead = 16, kLine = 64 / sizeof(T), kMostLines = 8;
+  const int64_t end = std::min(last + kAhead, static_cast<int64_t>(rows.size()));
+  const int64_t width = std::min(table.width, kMostLines * kLine);
+  for (int64_t i = first + kAhead; i < end; ++i) {
+    const T* const row = table.table + rows[i] * table.stride;
+    for (int64_t k = 0; k < width; k += kLine) __builtin_prefetch(row + k);
+  }
+}
+
 // The largest element of each column of the rows, and the row that it is in. NaN is larger than all
 // numbers, and the last NaN counts.
 template <class T>
@@ -190,8 +204,10 @@ void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
   const auto for_each_bag = [&](int64_t begin, int64_t end, auto&& f) {
     std::vector<int64_t> kept;
     std::vector<T> chosen;
-    for (int64_t bag = begin; bag < end; ++bag)
+    for (int64_t bag = begin; bag < end; ++bag) {
+      fetch_ahead(source, named, bounds[bag], bounds[bag + 1]);
       f(bags.rows_of(bag, kept, chosen), out.data_as<T>() + bag * width, bag);
+    }
   };
   const auto add_up = [&](auto sums, int64_t begin, int64_t end) {
     for_each_bag(begin, end, [&](const BagRows<T>& bag, T* to, int64_t) {
