@@ -5,6 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/cpu/pointwise_blocks.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "aten/backend/cpu/convert.h"
 #include "aten/backend/cpu/non_temporal_stores.h"
 #include "core/base/parallel.h"
@@ -123,8 +126,24 @@ class StridedRun {
 
   void gather(const Access& a, const int64_t* start, int64_t n, char* buffer) const {
     const int64_t item = item_size(call_.compute);
+    if (a.inner == 0 && a.operand->dtype == call_.compute) {
+      if (item == 4) return repeat<uint32_t>(a, start, n, buffer);
+      if (item == 8) return repeat<uint64_t>(a, start, n, buffer);
+    }
     each_row(start, n, a.operand->strides, [&](int64_t offset, int64_t done, int64_t count) {
       a.convert(a.operand->data + offset, a.inner, buffer + done * item, item, count);
+    });
+  }
+  // Where all elements of a row are one. Whole pieces are written: the elements behind a row are
+  // those of the next one, and the buffer has room behind the last.
+  template <class Bits>
+  void repeat(const Access& a, const int64_t* start, int64_t n, char* buffer) const {
+    constexpr int64_t kPiece = 8;
+    static_assert((kBlock + kPiece) * static_cast<int64_t>(sizeof(Bits)) <= kBlock * kMaxItem);
+    each_row(start, n, a.operand->strides, [&](int64_t offset, int64_t done, int64_t count) {
+      Bits element, *const to = reinterpret_cast<Bits*>(buffer) + done;
+      std::memcpy(&element, a.operand->data + offset, sizeof(Bits));
+      for (int64_t k = 0; k < count; k += kPiece) std::fill_n(to + k, kPiece, element);
     });
   }
   void scatter(const int64_t* start, int64_t n, const char* buffer) const {
@@ -136,11 +155,21 @@ class StridedRun {
   template <class F>
   void each_row(const int64_t* start, int64_t n, const int64_t* strides, F f) const {
     DimVector index(start, start + call_.dims);
+    const size_t last = dims() - 1;
+    int64_t offset = offset_of(IntList(strides, dims()), index.data());
     for (int64_t done = 0; done < n;) {
-      const int64_t count = std::min(n - done, row_ - index[static_cast<size_t>(call_.dims - 1)]);
-      f(offset_of(IntList(strides, dims()), index.data()), done, count);
+      const int64_t count = std::min(n - done, row_ - index[last]);
+      f(offset, done, count);
       done += count;
-      next_row(shape(), index.data());
+      // Most rows are a stride behind the one before. The others begin a plane.
+      if (last > 0 && index[last - 1] + 1 < call_.shape[last - 1]) {
+        offset += strides[last - 1] - index[last] * strides[last];
+        index[last] = 0;
+        ++index[last - 1];
+      } else {
+        next_row(shape(), index.data());
+        offset = offset_of(IntList(strides, dims()), index.data());
+      }
     }
   }
 

@@ -34,3 +34,10 @@ def test_places(length: int, count: int, right: bool) -> None:
         mixed = treadle.empty_like(s).scatter_(1, order, s)
         found = treadle.searchsorted(mixed, v, right=right, sorter=order)
         np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_the_greatest_number_has_its_place_too() -> None:
+    line = treadle.tensor([0, 254, 255, 255], dtype=treadle.uint8)
+    values = treadle.tensor([255] * 20, dtype=treadle.uint8)
+    assert treadle.searchsorted(line, values).tolist() == [2] * 20
+    assert treadle.searchsorted(line, values, right=True).tolist() == [4] * 20

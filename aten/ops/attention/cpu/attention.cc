@@ -70,7 +70,7 @@ struct Dropout {
     const C scale = static_cast<C>(factor());
     alignas(64) uint32_t words[4 * (kKeys / 4 + simd::kRandomStep)];
     const uint64_t first = static_cast<uint64_t>(row) * per_row + static_cast<uint64_t>(k0 / 4);
-    simd::random_bits(seed, first, (count + 3) / 4, words);
+    simd::random_bits(seed, first, 0, (count + 3) / 4, words);
     for (int64_t j = 0; j < count; ++j) x[j] = words[j] >= threshold ? x[j] * scale : C(0);
   }
 };

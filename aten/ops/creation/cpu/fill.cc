@@ -33,6 +33,21 @@ void fill_cpu(const Tensor& self, const Scalar& value) {
   });
 }
 
+// out[i] = number(i) for i in [begin, end), which has at most kGrain elements. They are counted
+// from `begin` in 32 bits, which vectors convert to double.
+template <class T, class F>
+void write_range(T* out, int64_t begin, int64_t end, F number) {
+  const double before = static_cast<double>(begin);
+  const int32_t count = static_cast<int32_t>(end - begin);
+  for (int32_t i = 0; i < count; ++i) {
+    const auto value = number(before + static_cast<double>(i));
+    if constexpr (std::is_floating_point_v<T>)
+      out[begin + i] = static_cast<T>(value);
+    else
+      out[begin + i] = Scalar(value).template to<T>();
+  }
+}
+
 // Floating numbers are computed in double, so that element i is the nearest to the exact one in
 // every shorter type.
 template <class T>
@@ -62,16 +77,7 @@ void linear_cpu(const Tensor& self, const Scalar& start, const Scalar& step) {
   static_cast<void>(Scalar(first).checked_to<T>("arange"));
   static_cast<void>(Scalar(first + by * static_cast<double>(n - 1)).checked_to<T>("arange"));
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    // Counted from `begin` in 32 bits, which vectors convert to double.
-    const double before = static_cast<double>(begin);
-    const int32_t count = static_cast<int32_t>(end - begin);
-    for (int32_t i = 0; i < count; ++i) {
-      const Compute value = first + by * (before + static_cast<double>(i));
-      if constexpr (std::is_floating_point_v<T>)
-        out[begin + i] = static_cast<T>(value);
-      else
-        out[begin + i] = Scalar(value).to<T>();
-    }
+    write_range(out, begin, end, [&](double i) { return first + by * i; });
   });
 }
 
@@ -87,12 +93,12 @@ void linspace_cpu(const Tensor& self, const Scalar& start, const Scalar& end) {
   static_cast<void>(Scalar(first).checked_to<T>("linspace"));
   if (n > 1) static_cast<void>(Scalar(last).checked_to<T>("linspace"));
   const Compute step = n > 1 ? (last - first) / static_cast<double>(n - 1) : Compute(0);
+  const int64_t half = n == 1 ? n : n / 2;
   parallel_for(n, kGrain, [&](int64_t begin, int64_t stop) {
-    for (int64_t i = begin; i < stop; ++i) {
-      const Compute v = i < n / 2 || n == 1 ? first + step * static_cast<double>(i)
-                                            : last - step * static_cast<double>(n - 1 - i);
-      out[i] = Scalar(v).to<T>();
-    }
+    const int64_t middle = std::clamp(half, begin, stop);
+    write_range(out, begin, middle, [&](double i) { return first + step * i; });
+    const double most = static_cast<double>(n - 1);
+    write_range(out, middle, stop, [&](double i) { return last - step * (most - i); });
   });
 }
 

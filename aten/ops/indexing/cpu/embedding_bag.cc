@@ -2,7 +2,7 @@
 // rows. Offsets and indices are checked before the first write.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
+#include <algorithm>
 #include <vector>
 
 #include "aten/backend/cpu/dim_slices.h"
@@ -41,46 +41,27 @@ std::vector<int64_t> checked_bounds(const Tensor& offsets, int64_t bags, int64_t
 template <class T>
 class BagSums {
  public:
-  BagSums(int64_t width, int64_t longest, bool factors)
-      : width_(width),
-        sum_rows_(simd::sum_rows<T>()),
-        rows_(static_cast<size_t>(longest)),
-        factors_(static_cast<size_t>(factors ? longest : 0)) {}
+  explicit BagSums(const simd::RowTable<T>& table) : table_(table) {}
 
-  // At most `longest` times.
-  void add(const T* row, const T* factor) {
-    rows_[count_] = row;
-    if (factor) factors_[count_] = *factor;
-    ++count_;
-  }
-
-  // The sums by `divisor`; begins anew.
-  void take(int64_t divisor, T* out) {
-    const int64_t count = std::exchange(count_, 0);
+  // The sum of the rows, times their factors if there are some, by `divisor`.
+  void sum(const int64_t* rows, const T* factors, int64_t count, int64_t divisor, T* out) {
     if (count > kSumRun) {
-      total_.assign(static_cast<size_t>(width_), 0);
-      for (int64_t row = 0; row < count; row += kSumRun)
-        sum_rows(row, std::min(kSumRun, count - row), nullptr, total_.data());
+      total_.assign(static_cast<size_t>(table_.width), 0);
+      for (int64_t k = 0; k < count; k += kSumRun)
+        sum_rows_(table_, rows + k, factors ? factors + k : nullptr, std::min(kSumRun, count - k),
+                  nullptr, total_.data());
       const auto by = static_cast<double>(divisor);
-      for (int64_t k = 0; k < width_; ++k) out[k] = static_cast<T>(total_[k] / by);
+      for (int64_t k = 0; k < table_.width; ++k) out[k] = static_cast<T>(total_[k] / by);
     } else {
-      sum_rows(0, count, out, nullptr);
+      sum_rows_(table_, rows, factors, count, out, nullptr);
       const T by = static_cast<T>(divisor);
-      if (divisor != 1) std::for_each(out, out + width_, [by](T& sum) { sum /= by; });
+      if (divisor != 1) std::for_each(out, out + table_.width, [by](T& sum) { sum /= by; });
     }
   }
 
  private:
-  void sum_rows(int64_t first, int64_t count, T* out, double* total) const {
-    sum_rows_(rows_.data() + first, factors_.empty() ? nullptr : factors_.data() + first, count,
-              width_, out, total);
-  }
-
-  int64_t width_;
-  simd::SumRows<T> sum_rows_;
-  int64_t count_ = 0;
-  std::vector<const T*> rows_;
-  std::vector<T> factors_;
+  simd::RowTable<T> table_;
+  simd::SumRows<T> sum_rows_ = simd::sum_rows<T>();
   std::vector<double> total_;
 };
 
@@ -90,57 +71,117 @@ class StridedBagSums {
   using C = compute_type<T>;
 
  public:
-  StridedBagSums(int64_t width, int64_t stride) : width_(width), stride_(stride), sums_(width) {}
+  StridedBagSums(const simd::RowTable<T>& table, int64_t stride)
+      : table_(table), stride_(stride), sums_(table.width) {}
 
-  void add(const T* row, const T* factor) {
-    sums_.add_row([&](C* sum) {
-      for (int64_t k = 0; k < width_; ++k) {
-        const C value = static_cast<C>(row[k * stride_]);
-        sum[k] += factor ? value * static_cast<C>(*factor) : value;
-      }
-    });
-  }
-
-  void take(int64_t divisor, T* out) {
+  void sum(const int64_t* rows, const T* factors, int64_t count, int64_t divisor, T* out) {
+    for (int64_t i = 0; i < count; ++i) {
+      const T* const row = table_.table + rows[i] * table_.stride;
+      sums_.add_row([&](C* sum) {
+        for (int64_t k = 0; k < table_.width; ++k) {
+          const C value = static_cast<C>(row[k * stride_]);
+          sum[k] += factors ? value * static_cast<C>(factors[i]) : value;
+        }
+      });
+    }
     sums_.take([&](int64_t k, wide_type<C> sum) {
       out[k] = static_cast<T>(static_cast<C>(sum / static_cast<wide_type<C>>(divisor)));
     });
   }
 
  private:
-  int64_t width_, stride_;
+  simd::RowTable<T> table_;
+  int64_t stride_;
   ColumnSums<C> sums_;
 };
 
-// The rows of each bag, with the number of the bag and of the rows that are in it.
+// The rows of a bag that are not padding, with their factors if there are some.
+template <class T>
+struct BagRows {
+  const int64_t* rows;
+  const T* factors;
+  int64_t count;
+};
+
+// The bags, with the number of the bag and of the rows that are in it.
+template <class T>
 struct Bags {
   const std::vector<int64_t>& indices;
   const std::vector<int64_t>& bounds;
+  const T* factors;
   int64_t padding_idx;
   int64_t *bag_of, *bag_size;
 
-  // f(i) for each index that is not padding. The number of these.
-  template <class F>
-  int64_t for_each_row(int64_t bag, F&& f) const {
-    int64_t used = 0;
-    const int64_t first = bounds[bag], last = bounds[bag + 1];
-    std::fill(bag_of + first, bag_of + last, bag);
-    for (int64_t i = first; i < last; ++i) {
-      if (indices[i] == padding_idx) continue;
-      f(i);
-      ++used;
+  BagRows<T> rows_of(int64_t bag, std::vector<int64_t>& rows, std::vector<T>& chosen) const {
+    const int64_t first = bounds[bag], count = bounds[bag + 1] - first;
+    std::fill_n(bag_of + first, count, bag);
+    BagRows<T> found{indices.data() + first, factors ? factors + first : nullptr, count};
+    if (padding_idx >= 0) leave_out_padding(found, rows, chosen);
+    bag_size[bag] = found.count;
+    return found;
+  }
+
+ private:
+  void leave_out_padding(BagRows<T>& found, std::vector<int64_t>& rows,
+                         std::vector<T>& chosen) const {
+    rows.clear();
+    chosen.clear();
+    for (int64_t i = 0; i < found.count; ++i) {
+      if (found.rows[i] == padding_idx) continue;
+      rows.push_back(found.rows[i]);
+      if (factors) chosen.push_back(found.factors[i]);
     }
-    bag_size[bag] = used;
-    return used;
+    found = {rows.data(), factors ? chosen.data() : nullptr, static_cast<int64_t>(rows.size())};
   }
 };
+
+// Asks for the rows that are due some rows after [first, last), so that they are in the cache by
+// then. Processors do not foresee where rows lie.
+template <class T>
+void fetch_ahead(const simd::RowTable<T>& table, const std::vector<int64_t>& rows, int64_t first,
+                 int64_t last) {
+  constexpr int64_t kAhead = 16, kLine = 64 / sizeof(T), kMostLines = 8;
+  const int64_t end = std::min(last + kAhead, static_cast<int64_t>(rows.size()));
+  const int64_t width = std::min(table.width, kMostLines * kLine);
+  for (int64_t i = first + kAhead; i < end; ++i) {
+    const T* const row = table.table + rows[i] * table.stride;
+    for (int64_t k = 0; k < width; k += kLine) __builtin_prefetch(row + k);
+  }
+}
+
+// The largest element of each column of the rows, and the row that it is in. NaN is larger than all
+// numbers, and the last NaN counts.
+template <class T>
+void largest_of(const simd::RowTable<T>& table, int64_t stride, const BagRows<T>& bag, T* out,
+                int64_t* from) {
+  using C = compute_type<T>;
+  const int64_t width = table.width;
+  if (bag.count == 0) {
+    std::fill_n(out, width, T(0));
+    std::fill_n(from, width, int64_t{-1});
+    return;
+  }
+  const T* const first = table.table + bag.rows[0] * table.stride;
+  for (int64_t k = 0; k < width; ++k) out[k] = first[k * stride];
+  std::fill_n(from, width, bag.rows[0]);
+  for (int64_t i = 1; i < bag.count; ++i) {
+    const int64_t number = bag.rows[i];
+    const T* const row = table.table + number * table.stride;
+    // Without a branch, as the larger one cannot be predicted.
+    for (int64_t k = 0; k < width; ++k) {
+      const C value = static_cast<C>(row[k * stride]), most = static_cast<C>(out[k]);
+      const bool larger = (value > most) | (value != value);
+      out[k] = larger ? row[k * stride] : out[k];
+      from[k] = larger ? number : from[k];
+    }
+  }
+}
 
 template <class T>
 void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
                        bool /*scale_grad_by_freq*/, int64_t mode, const Tensor& per_sample_weights,
                        bool /*include_last_offset*/, int64_t padding_idx, const Tensor& out,
                        const Tensor& bag_of, const Tensor& bag_size, const Tensor& max_indices) {
-  using C = compute_type<T>;
   const Tensor index = aten::contiguous(indices), starts = aten::contiguous(offsets);
   const Tensor factors =
       per_sample_weights.defined() ? aten::contiguous(per_sample_weights) : Tensor();
@@ -157,51 +198,35 @@ void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
   const T* const table = weight.data_as<T>();
   const T* const factor = factors.defined() ? factors.data_as<T>() : nullptr;
   if (bag_count == 0) std::fill_n(bag_of.data_as<int64_t>(), count, int64_t{0});
-  const Bags bags{named, bounds, padding_idx, bag_of.data_as<int64_t>(),
-                  bag_size.data_as<int64_t>()};
-
-  int64_t longest = 0;
-  for (int64_t bag = 0; bag < bag_count; ++bag)
-    longest = std::max(longest, bounds[bag + 1] - bounds[bag]);
-
-  const auto add_up = [&](auto sums, int64_t begin, int64_t end) {
+  const Bags<T> bags{
+      named, bounds, factor, padding_idx, bag_of.data_as<int64_t>(), bag_size.data_as<int64_t>()};
+  const simd::RowTable<T> source{table, row_stride, width};
+  const auto for_each_bag = [&](int64_t begin, int64_t end, auto&& f) {
+    std::vector<int64_t> kept;
+    std::vector<T> chosen;
     for (int64_t bag = begin; bag < end; ++bag) {
-      const int64_t used = bags.for_each_row(bag, [&](int64_t i) {
-        sums.add(table + named[i] * row_stride, factor ? factor + i : nullptr);
-      });
-      sums.take(mode == kMean && used > 0 ? used : 1, out.data_as<T>() + bag * width);
+      fetch_ahead(source, named, bounds[bag], bounds[bag + 1]);
+      f(bags.rows_of(bag, kept, chosen), out.data_as<T>() + bag * width, bag);
     }
   };
-  const auto find_most = [&](int64_t begin, int64_t end) {
-    std::vector<C> most(static_cast<size_t>(width));
-    for (int64_t bag = begin; bag < end; ++bag) {
-      std::fill(most.begin(), most.end(), C(0));
-      int64_t* const from = max_indices.data_as<int64_t>() + bag * width;
-      std::fill_n(from, width, int64_t{-1});
-      bool first = true;
-      bags.for_each_row(bag, [&](int64_t i) {
-        const T* const row = table + named[i] * row_stride;
-        for (int64_t k = 0; k < width; ++k) {
-          const C value = static_cast<C>(row[k * stride]);
-          if (first || value > most[k] || value != value) {
-            most[k] = value;
-            from[k] = named[i];
-          }
-        }
-        first = false;
-      });
-      T* const to = out.data_as<T>() + bag * width;
-      for (int64_t k = 0; k < width; ++k) to[k] = static_cast<T>(most[k]);
-    }
+  const auto add_up = [&](auto sums, int64_t begin, int64_t end) {
+    for_each_bag(begin, end, [&](const BagRows<T>& bag, T* to, int64_t) {
+      const int64_t divisor = mode == kMean && bag.count > 0 ? bag.count : 1;
+      sums.sum(bag.rows, bag.factors, bag.count, divisor, to);
+    });
   };
   parallel_for(bag_count, grain_for(width * (1 + count / std::max<int64_t>(1, bag_count))),
                [&](int64_t begin, int64_t end) {
-                 if (mode == kMax) return find_most(begin, end);
-                 if constexpr (std::is_same_v<T, C>) {
-                   if (stride == 1 || width == 1)
-                     return add_up(BagSums<T>(width, longest, factor), begin, end);
+                 if (mode == kMax) {
+                   return for_each_bag(begin, end, [&](const BagRows<T>& bag, T* to, int64_t b) {
+                     largest_of(source, stride, bag, to,
+                                max_indices.data_as<int64_t>() + b * width);
+                   });
                  }
-                 add_up(StridedBagSums<T>(width, stride), begin, end);
+                 if constexpr (std::is_same_v<T, compute_type<T>>) {
+                   if (stride == 1 || width == 1) return add_up(BagSums<T>(source), begin, end);
+                 }
+                 add_up(StridedBagSums<T>(source, stride), begin, end);
                });
 }
 

@@ -33,22 +33,24 @@ HWY_INLINE void add_to(double* total, D d, V sums) {
 
 template <class T>
 struct Rows {
-  const T* const* rows;
+  const RowTable<T>& of;
+  const int64_t* rows;
   const T* factors;
-  int64_t count, width;
+  int64_t count;
 };
 
 // The columns from k on, as many as whole groups of kVectors vectors have. The first behind them.
 template <int kVectors, bool kFactors, class D, class T>
-HWY_INLINE int64_t sum_columns(D d, const Rows<T>& of, int64_t k, T* sum, double* total) {
+HWY_INLINE int64_t sum_columns(D d, const Rows<T>& in, int64_t k, T* sum, double* total) {
   constexpr int64_t kLanes = hn::MaxLanes(D());
-  for (; k + kVectors * kLanes <= of.width; k += kVectors * kLanes) {
+  for (; k + kVectors * kLanes <= in.of.width; k += kVectors * kLanes) {
     hn::Vec<D> sums[kVectors];
     for (auto& s : sums) s = hn::Zero(d);
-    for (int64_t row = 0; row < of.count; ++row) {
-      const auto factor = hn::Set(d, kFactors ? of.factors[row] : T(1));
+    for (int64_t row = 0; row < in.count; ++row) {
+      const T* const values_of_row = in.of.table + in.rows[row] * in.of.stride + k;
+      const auto factor = hn::Set(d, kFactors ? in.factors[row] : T(1));
       for (int v = 0; v < kVectors; ++v) {
-        const auto values = hn::LoadU(d, of.rows[row] + k + v * kLanes);
+        const auto values = hn::LoadU(d, values_of_row + v * kLanes);
         sums[v] = hn::Add(sums[v], kFactors ? hn::Mul(values, factor) : values);
       }
     }
@@ -63,19 +65,19 @@ HWY_INLINE int64_t sum_columns(D d, const Rows<T>& of, int64_t k, T* sum, double
 }
 
 template <bool kFactors, class T>
-void sum_all_columns(const Rows<T>& of, T* sum, double* total) {
-  int64_t k = sum_columns<8, kFactors>(Tag<T>(), of, 0, sum, total);
-  k = sum_columns<1, kFactors>(Tag<T>(), of, k, sum, total);
-  k = sum_columns<1, kFactors>(hn::CappedTag<T, 4>(), of, k, sum, total);
-  sum_columns<1, kFactors>(hn::CappedTag<T, 1>(), of, k, sum, total);
+void sum_all_columns(const Rows<T>& in, T* sum, double* total) {
+  int64_t k = sum_columns<8, kFactors>(Tag<T>(), in, 0, sum, total);
+  k = sum_columns<1, kFactors>(Tag<T>(), in, k, sum, total);
+  k = sum_columns<1, kFactors>(hn::CappedTag<T, 4>(), in, k, sum, total);
+  sum_columns<1, kFactors>(hn::CappedTag<T, 1>(), in, k, sum, total);
 }
 
 template <class T>
-void sum_rows(const T* const* rows, const T* factors, int64_t count, int64_t width, T* sum,
+void sum_rows(const RowTable<T>& of, const int64_t* rows, const T* factors, int64_t count, T* sum,
               double* total) {
-  const Rows<T> of{rows, factors, count, width};
-  if (factors) return sum_all_columns<true>(of, sum, total);
-  sum_all_columns<false>(of, sum, total);
+  const Rows<T> in{of, rows, factors, count};
+  if (factors) return sum_all_columns<true>(in, sum, total);
+  sum_all_columns<false>(in, sum, total);
 }
 
 using RowSums = std::tuple<SumRows<float>, SumRows<double>>;

@@ -7,12 +7,19 @@
 
 namespace treadle::simd {
 
-// sum[k] = rows[0][k] * factors[0] + rows[1][k] * factors[1] + ..., added in this order. Null
-// `factors` are ones. `sum` does not overlap the rows. If `total` is not null, it is added to, and
+// Rows of `width` elements in a table. Row i begins at table[i * stride].
+template <class T>
+struct RowTable {
+  const T* table;
+  int64_t stride, width;
+};
+
+// The sum of rows rows[0], ..., rows[count - 1], times their factors, added in this order. Null
+// `factors` are ones. `sum` does not overlap the table. If `total` is not null, it is added to, and
 // `sum` is not written.
 template <class T>
-using SumRows = void (*)(const T* const* rows, const T* factors, int64_t count, int64_t width,
-                         T* sum, double* total);
+using SumRows = void (*)(const RowTable<T>& of, const int64_t* rows, const T* factors,
+                         int64_t count, T* sum, double* total);
 // That of the machine's target, for float or double.
 template <class T>
 SumRows<T> sum_rows();

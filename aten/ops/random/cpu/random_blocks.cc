@@ -26,7 +26,7 @@ HWY_INLINE void multiply(BitsVec x, uint32_t by, BitsVec& high, BitsVec& low) {
   low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
 }
 
-void philox(uint64_t seed, uint64_t first, int64_t blocks, uint32_t* out) {
+void philox(uint64_t seed, uint64_t first, uint64_t part, int64_t blocks, uint32_t* out) {
   const Bits d;
   constexpr int64_t kLanes = HWY_LANES(uint32_t);
   for (int64_t b = 0; b < blocks; b += kLanes) {
@@ -36,8 +36,9 @@ void philox(uint64_t seed, uint64_t first, int64_t blocks, uint32_t* out) {
       counter[0][lane] = static_cast<uint32_t>(c);
       counter[1][lane] = static_cast<uint32_t>(c >> 32);
     }
-    BitsVec c0 = hn::Load(d, counter[0]), c1 = hn::Load(d, counter[1]), c2 = hn::Zero(d),
-            c3 = hn::Zero(d);
+    BitsVec c0 = hn::Load(d, counter[0]), c1 = hn::Load(d, counter[1]);
+    BitsVec c2 = hn::Set(d, static_cast<uint32_t>(part));
+    BitsVec c3 = hn::Set(d, static_cast<uint32_t>(part >> 32));
     uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
     for (int round = 0; round < 10; ++round) {
       BitsVec high0, low0, high1, low1;
@@ -92,6 +93,13 @@ void normal(const uint32_t* bits, int64_t count, T* out) {
 void normal_float(const uint32_t* bits, int64_t count, float* out) { normal(bits, count, out); }
 void normal_double(const uint32_t* bits, int64_t count, double* out) { normal(bits, count, out); }
 
+void uniform_to_normal(const double* first, const double* second, int64_t count, double* out) {
+  for (int64_t k = 0; k < count; k += Vec<double>::kLanes) {
+    const Vec<double> radius = sqrt(set(-2.0) * log(load(first + k)));
+    store(radius * cos(set(2 * std::numbers::pi) * load(second + k)), out + k);
+  }
+}
+
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -101,10 +109,11 @@ namespace treadle::simd {
 HWY_EXPORT(philox);
 HWY_EXPORT(normal_float);
 HWY_EXPORT(normal_double);
+HWY_EXPORT(uniform_to_normal);
 
-void random_bits(uint64_t seed, uint64_t first, int64_t blocks, uint32_t* out) {
+void random_bits(uint64_t seed, uint64_t first, uint64_t part, int64_t blocks, uint32_t* out) {
   const int64_t whole_steps = (blocks + kRandomStep - 1) / kRandomStep * kRandomStep;
-  HWY_DYNAMIC_DISPATCH(philox)(seed, first, whole_steps, out);
+  HWY_DYNAMIC_DISPATCH(philox)(seed, first, part, whole_steps, out);
 }
 
 void random_normal(const uint32_t* bits, int64_t count, float* out) {
@@ -113,6 +122,11 @@ void random_normal(const uint32_t* bits, int64_t count, float* out) {
 
 void random_normal(const uint32_t* bits, int64_t count, double* out) {
   HWY_DYNAMIC_DISPATCH(normal_double)(bits, count, out);
+}
+
+void normals_of_uniform(const double* first, const double* second, int64_t count, double* out) {
+  const int64_t whole_steps = (count + kRandomStep - 1) / kRandomStep * kRandomStep;
+  HWY_DYNAMIC_DISPATCH(uniform_to_normal)(first, second, whole_steps, out);
 }
 
 }  // namespace treadle::simd

@@ -28,11 +28,8 @@ void poisson_cpu(const Tensor& self, const Generator& generator, const Tensor& o
   }
   T* const to = out.data_as<T>();
   const RandomStream stream("poisson", generator, n);
-  parallel_for(n, kElementGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      ElementStream numbers(stream, i);
-      to[i] = static_cast<T>(static_cast<compute_type<T>>(draw_poisson(rate[i], numbers)));
-    }
+  for_each_element(stream, n, false, [&](int64_t i, ElementStream& numbers) {
+    to[i] = static_cast<T>(static_cast<compute_type<T>>(draw_poisson(rate[i], numbers)));
   });
 }
 
@@ -54,12 +51,9 @@ void binomial_cpu(const Tensor& count, const Tensor& prob, const Generator& gene
   }
   T* const to = out.data_as<T>();
   const RandomStream stream("binomial", generator, n);
-  parallel_for(n, kElementGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      ElementStream numbers(stream, i);
-      to[i] = static_cast<T>(
-          static_cast<compute_type<T>>(draw_binomial(std::floor(counts[i]), probs[i], numbers)));
-    }
+  for_each_element(stream, n, false, [&](int64_t i, ElementStream& numbers) {
+    to[i] = static_cast<T>(
+        static_cast<compute_type<T>>(draw_binomial(std::floor(counts[i]), probs[i], numbers)));
   });
 }
 

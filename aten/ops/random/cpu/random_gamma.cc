@@ -31,12 +31,9 @@ void standard_gamma_cpu(const Tensor& self, const Generator& generator, const Te
   T* const to = out.data_as<T>();
   const int64_t n = out.numel();
   const RandomStream stream("_standard_gamma", generator, n);
-  parallel_for(n, kElementGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      ElementStream numbers(stream, i);
-      const GammaNumber number = draw_gamma(shape[i], numbers);
-      to[i] = static_cast<T>(positive_number<T>(number.value * std::exp(number.log_factor)));
-    }
+  for_each_element(stream, n, true, [&](int64_t i, ElementStream& numbers) {
+    const GammaNumber number = draw_gamma(shape[i], numbers);
+    to[i] = static_cast<T>(positive_number<T>(number.value * std::exp(number.log_factor)));
   });
 }
 
@@ -49,18 +46,18 @@ void sample_dirichlet_cpu(const Tensor& self, const Generator& generator, const 
   const RandomStream stream("_sample_dirichlet", generator, n);
   if (n == 0) return;
   parallel_for(n / row, std::max<int64_t>(1, kElementGrain / row), [&](int64_t begin, int64_t end) {
-    std::vector<double> logs(static_cast<size_t>(row));
-    for (int64_t r = begin; r < end; ++r) {
+    std::vector<double> logs(static_cast<size_t>((end - begin) * row));
+    for_elements(stream, begin * row, end * row, true, [&](int64_t i, ElementStream& numbers) {
+      const GammaNumber number = draw_gamma(shape[i], numbers);
+      logs[static_cast<size_t>(i - begin * row)] = std::log(number.value) + number.log_factor;
+    });
+    double* log = logs.data();
+    for (int64_t r = begin; r < end; ++r, log += row) {
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-      for (int64_t k = 0; k < row; ++k) {
-        ElementStream numbers(stream, r * row + k);
-        const GammaNumber number = draw_gamma(shape[r * row + k], numbers);
-        logs[static_cast<size_t>(k)] = std::log(number.value) + number.log_factor;
-        largest = std::max(largest, logs[static_cast<size_t>(k)]);
-      }
-      for (double& log : logs) sum += log = std::exp(log - largest);
+      for (int64_t k = 0; k < row; ++k) largest = std::max(largest, log[k]);
+      for (int64_t k = 0; k < row; ++k) sum += log[k] = std::exp(log[k] - largest);
       for (int64_t k = 0; k < row; ++k)
-        to[r * row + k] = static_cast<T>(positive_number<T>(logs[static_cast<size_t>(k)] / sum));
+        to[r * row + k] = static_cast<T>(positive_number<T>(log[k] / sum));
     }
   });
 }

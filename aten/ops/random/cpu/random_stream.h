@@ -30,8 +30,8 @@ class RandomStream {
   }
   // Blocks first, first + 1, ..., four words each; see simd::random_bits for
   // the room needed.
-  void fill(int64_t first, int64_t blocks, uint32_t* words) const {
-    simd::random_bits(at_.seed, at_.offset + static_cast<uint64_t>(first), blocks, words);
+  void fill(int64_t first, int64_t blocks, uint32_t* words, uint64_t part = 0) const {
+    simd::random_bits(at_.seed, at_.offset + static_cast<uint64_t>(first), part, blocks, words);
   }
 
  private:
