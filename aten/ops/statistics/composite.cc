@@ -7,6 +7,8 @@
 #include "aten/ops/_log_softmax.h"
 #include "aten/ops/_safe_softmax.h"
 #include "aten/ops/_softmax.h"
+#include "aten/ops/_sum_of_magnitudes.h"
+#include "aten/ops/_sum_of_squares.h"
 #include "aten/ops/abs.h"
 #include "aten/ops/add.h"
 #include "aten/ops/all.h"
@@ -59,8 +61,10 @@ Tensor softmax_input(const char* op, const Tensor& self, int64_t dim,
 
 // The norm of a tensor of a wide enough floating or complex dtype.
 Tensor wide_norm(const Tensor& self, double p, OptionalIntList dim, bool keepdim) {
-  if (p == 2 && !is_complex(self.dtype()))
-    return aten::sqrt(aten::sum(aten::mul(self, self), dim, keepdim));
+  if (!is_complex(self.dtype())) {
+    if (p == 2) return aten::sqrt(aten::_sum_of_squares(self, dim, keepdim));
+    if (p == 1) return aten::_sum_of_magnitudes(self, dim, keepdim);
+  }
   const Tensor magnitude = aten::abs(self);
   if (p == 2) return aten::sqrt(aten::sum(aten::mul(magnitude, magnitude), dim, keepdim));
   if (p == 1) return aten::sum(magnitude, dim, keepdim);

@@ -165,6 +165,16 @@ def sum_dim(make: Maker) -> Iterator[Sample]:
         )
 
 
+@samples("_sum_of_squares")
+def sum_of_squares(make: Maker) -> Iterator[Sample]:
+    yield from _of(lambda x, **over: _sum(_wide(x) ** 2, **over), SEVERAL)(make)
+
+
+@samples("_sum_of_magnitudes")
+def sum_of_magnitudes(make: Maker) -> Iterator[Sample]:
+    yield from _of(lambda x, **over: _sum(np.abs(x), **over), SEVERAL)(make)
+
+
 @samples("prod")
 def prod(make: Maker) -> Iterator[Sample]:
     yield from _of(_prod, [s for s in WHOLE if int(np.prod(s)) < 100], "positive")(make)
