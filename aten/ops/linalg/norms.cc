@@ -15,7 +15,7 @@
 #include "aten/ops/cosine_similarity.h"
 #include "aten/ops/div.h"
 #include "aten/ops/eq.h"
-#include "aten/ops/index_select.h"
+#include "aten/ops/index.h"
 #include "aten/ops/linalg/shape.h"
 #include "aten/ops/linalg_cond.h"
 #include "aten/ops/linalg_inv_ex.h"
@@ -200,11 +200,8 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t
 Tensor pdist(const Tensor& self, double p) {
   const int64_t n = self.size(0);
   const Tensor pairs = aten::triu_indices(n, n, 1, ScalarType::Int64, std::nullopt, self.device());
-  const auto points = [&](int64_t of) {
-    return aten::index_select(self, 0, aten::select(pairs, 0, of));
-  };
-  return aten::linalg_vector_norm(aten::sub(points(0), points(1)), Scalar(p),
-                                  OptionalIntList({-1}));
+  return aten::index(aten::_cdist(self, self, p),
+                     {aten::select(pairs, 0, 0), aten::select(pairs, 0, 1)});
 }
 
 Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {

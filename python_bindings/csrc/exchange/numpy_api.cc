@@ -63,16 +63,29 @@ const Functions& table() {
 void ensure_imported() { table(); }
 
 std::optional<int> number_of(ScalarType dtype) {
-  for (const auto& [number, type] : kTypes)
-    if (type == dtype) return number;
-  return std::nullopt;
+  static constexpr auto kNumbers = [] {
+    std::array<int, kNumScalarTypes> numbers{};
+    numbers.fill(-1);
+    for (const auto& [number, type] : kTypes) {
+      int& first = numbers[static_cast<size_t>(type)];
+      if (first < 0) first = number;
+    }
+    return numbers;
+  }();
+  const auto type = static_cast<size_t>(dtype);
+  if (type >= kNumbers.size() || kNumbers[type] < 0) return std::nullopt;
+  return kNumbers[type];
 }
 
 std::optional<ScalarType> dtype_of(const Dtype& dtype) {
+  static constexpr auto kDtypes = [] {
+    std::array<std::optional<ScalarType>, 24> dtypes{};
+    for (const auto& [number, type] : kTypes) dtypes[static_cast<size_t>(number)] = type;
+    return dtypes;
+  }();
   if (dtype.byte_order != '=' && dtype.byte_order != '|') return std::nullopt;
-  for (const auto& [number, type] : kTypes)
-    if (number == dtype.number) return type;
-  return std::nullopt;
+  const auto number = static_cast<size_t>(dtype.number);
+  return number < kDtypes.size() ? kDtypes[number] : std::nullopt;
 }
 
 PyObject* make_array(int number, IntList sizes, IntList strides, void* data, bool writable,

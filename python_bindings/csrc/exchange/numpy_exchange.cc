@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/exchange/numpy_exchange.h"
 
+#include <bit>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -94,15 +95,16 @@ struct Memory {
 template <class Hold>
 Tensor tensor_over(const Memory& memory, Hold&& hold) {
   const int64_t item = memory.item_bytes;
+  const int shift = std::countr_zero(static_cast<uint64_t>(item));  // a division takes long
   DimVector strides;
   int64_t low = 0, high = 0,
           numel = 1;  // bytes from the first element to the lowest and the highest one
   for (size_t d = 0; d < memory.sizes.size(); ++d) {
     const int64_t size = memory.sizes[d], stride = memory.strides[d];
-    check<ErrorKind::Value>(stride % item == 0 || size <= 1, OpName("from_numpy"),
+    check<ErrorKind::Value>((stride & (item - 1)) == 0 || size <= 1, OpName("from_numpy"),
                             "expected strides that are multiples of the ", item,
                             " bytes of an element, got ", stride, "; copy the array first");
-    strides.push_back(stride / item);
+    strides.push_back(stride >> shift);
     numel *= size;
     if (size > 1) (stride < 0 ? low : high) += (size - 1) * stride;
   }
@@ -113,9 +115,8 @@ Tensor tensor_over(const Memory& memory, Hold&& hold) {
                           OpName("from_numpy"), "expected aligned elements; copy the array first");
   Storage storage = make_intrusive<StorageImpl>(lowest, static_cast<size_t>(high - low + item),
                                                 kCPU, hold(), memory.writable);
-  Tensor t(make_intrusive<TensorImpl>(std::move(storage), memory.dtype, IntList{0}));
-  t.impl()->set_geometry(memory.sizes, strides, -low / item);
-  return t;
+  return Tensor(make_intrusive<TensorImpl>(std::move(storage), memory.dtype, memory.sizes,
+                                           IntList(strides), -low >> shift));
 }
 
 // Takes a reference; the function that it gives drops it, on whichever thread.

@@ -44,16 +44,17 @@ class BagSums {
   explicit BagSums(const simd::RowTable<T>& table) : table_(table) {}
 
   // The sum of the rows, times their factors if there are some, by `divisor`.
-  void sum(const int64_t* rows, const T* factors, int64_t count, int64_t divisor, T* out) {
+  void sum(const int64_t* rows, const T* factors, int64_t count, int64_t known, int64_t divisor,
+           T* out) {
     if (count > kSumRun) {
       total_.assign(static_cast<size_t>(table_.width), 0);
       for (int64_t k = 0; k < count; k += kSumRun)
         sum_rows_(table_, rows + k, factors ? factors + k : nullptr, std::min(kSumRun, count - k),
-                  nullptr, total_.data());
+                  known - k, nullptr, total_.data());
       const auto by = static_cast<double>(divisor);
       for (int64_t k = 0; k < table_.width; ++k) out[k] = static_cast<T>(total_[k] / by);
     } else {
-      sum_rows_(table_, rows, factors, count, out, nullptr);
+      sum_rows_(table_, rows, factors, count, known, out, nullptr);
       const T by = static_cast<T>(divisor);
       if (divisor != 1) std::for_each(out, out + table_.width, [by](T& sum) { sum /= by; });
     }
@@ -74,7 +75,8 @@ class StridedBagSums {
   StridedBagSums(const simd::RowTable<T>& table, int64_t stride)
       : table_(table), stride_(stride), sums_(table.width) {}
 
-  void sum(const int64_t* rows, const T* factors, int64_t count, int64_t divisor, T* out) {
+  void sum(const int64_t* rows, const T* factors, int64_t count, int64_t /*known*/, int64_t divisor,
+           T* out) {
     for (int64_t i = 0; i < count; ++i) {
       const T* const row = table_.table + rows[i] * table_.stride;
       sums_.add_row([&](C* sum) {
@@ -95,12 +97,13 @@ class StridedBagSums {
   ColumnSums<C> sums_;
 };
 
-// The rows of a bag that are not padding, with their factors if there are some.
+// The rows of a bag that are not padding, with their factors if there are some. Behind them, up to
+// rows[known - 1], are those of later bags.
 template <class T>
 struct BagRows {
   const int64_t* rows;
   const T* factors;
-  int64_t count;
+  int64_t count, known;
 };
 
 // The bags, with the number of the bag and of the rows that are in it.
@@ -115,7 +118,8 @@ struct Bags {
   BagRows<T> rows_of(int64_t bag, std::vector<int64_t>& rows, std::vector<T>& chosen) const {
     const int64_t first = bounds[bag], count = bounds[bag + 1] - first;
     std::fill_n(bag_of + first, count, bag);
-    BagRows<T> found{indices.data() + first, factors ? factors + first : nullptr, count};
+    BagRows<T> found{indices.data() + first, factors ? factors + first : nullptr, count,
+                     static_cast<int64_t>(indices.size()) - first};
     if (padding_idx >= 0) leave_out_padding(found, rows, chosen);
     bag_size[bag] = found.count;
     return found;
@@ -131,23 +135,10 @@ struct Bags {
       rows.push_back(found.rows[i]);
       if (factors) chosen.push_back(found.factors[i]);
     }
-    found = {rows.data(), factors ? chosen.data() : nullptr, static_cast<int64_t>(rows.size())};
+    const auto count = static_cast<int64_t>(rows.size());
+    found = {rows.data(), factors ? chosen.data() : nullptr, count, count};
   }
 };
-
-// Asks for the rows that are due some rows after [first, last), so that they are in the cache by
-// then. Processors do not foresee where rows lie.
-template <class T>
-void fetch_ahead(const simd::RowTable<T>& table, const std::vector<int64_t>& rows, int64_t first,
-                 int64_t last) {
-  constexpr int64_t kAhead = 16, kLine = 64 / sizeof(T), kMostLines = 8;
-  const int64_t end = std::min(last + kAhead, static_cast<int64_t>(rows.size()));
-  const int64_t width = std::min(table.width, kMostLines * kLine);
-  for (int64_t i = first + kAhead; i < end; ++i) {
-    const T* const row = table.table + rows[i] * table.stride;
-    for (int64_t k = 0; k < width; k += kLine) __builtin_prefetch(row + k);
-  }
-}
 
 // The largest element of each column of the rows, and the row that it is in. NaN is larger than all
 // numbers, and the last NaN counts.
@@ -205,14 +196,13 @@ void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
     std::vector<int64_t> kept;
     std::vector<T> chosen;
     for (int64_t bag = begin; bag < end; ++bag) {
-      fetch_ahead(source, named, bounds[bag], bounds[bag + 1]);
       f(bags.rows_of(bag, kept, chosen), out.data_as<T>() + bag * width, bag);
     }
   };
   const auto add_up = [&](auto sums, int64_t begin, int64_t end) {
     for_each_bag(begin, end, [&](const BagRows<T>& bag, T* to, int64_t) {
       const int64_t divisor = mode == kMean && bag.count > 0 ? bag.count : 1;
-      sums.sum(bag.rows, bag.factors, bag.count, divisor, to);
+      sums.sum(bag.rows, bag.factors, bag.count, bag.known, divisor, to);
     });
   };
   parallel_for(bag_count, grain_for(width * (1 + count / std::max<int64_t>(1, bag_count))),

@@ -4,6 +4,7 @@
 #define TREADLE_TARGET_INCLUDE "aten/ops/indexing/cpu/row_sums.cc"
 #include "aten/backend/cpu/foreach_target.h"
 
+#include <algorithm>
 #include <tuple>
 #include <type_traits>
 
@@ -36,18 +37,22 @@ struct Rows {
   const RowTable<T>& of;
   const int64_t* rows;
   const T* factors;
-  int64_t count;
+  int64_t count, known;
 };
 
 // The columns from k on, as many as whole groups of kVectors vectors have. The first behind them.
 template <int kVectors, bool kFactors, class D, class T>
 HWY_INLINE int64_t sum_columns(D d, const Rows<T>& in, int64_t k, T* sum, double* total) {
-  constexpr int64_t kLanes = hn::MaxLanes(D());
+  constexpr int64_t kLanes = hn::MaxLanes(D()), kLine = 64 / sizeof(T);
+  constexpr int64_t kAhead = 8;  // rows; processors do not foresee where rows lie
   for (; k + kVectors * kLanes <= in.of.width; k += kVectors * kLanes) {
     hn::Vec<D> sums[kVectors];
     for (auto& s : sums) s = hn::Zero(d);
     for (int64_t row = 0; row < in.count; ++row) {
       const T* const values_of_row = in.of.table + in.rows[row] * in.of.stride + k;
+      const int64_t next = in.rows[std::min(row + kAhead, in.known - 1)];
+      for (int64_t v = 0; v < kVectors * kLanes; v += kLine)
+        __builtin_prefetch(in.of.table + next * in.of.stride + k + v);
       const auto factor = hn::Set(d, kFactors ? in.factors[row] : T(1));
       for (int v = 0; v < kVectors; ++v) {
         const auto values = hn::LoadU(d, values_of_row + v * kLanes);
@@ -67,15 +72,17 @@ HWY_INLINE int64_t sum_columns(D d, const Rows<T>& in, int64_t k, T* sum, double
 template <bool kFactors, class T>
 void sum_all_columns(const Rows<T>& in, T* sum, double* total) {
   int64_t k = sum_columns<8, kFactors>(Tag<T>(), in, 0, sum, total);
+  k = sum_columns<4, kFactors>(Tag<T>(), in, k, sum, total);
+  k = sum_columns<2, kFactors>(Tag<T>(), in, k, sum, total);
   k = sum_columns<1, kFactors>(Tag<T>(), in, k, sum, total);
   k = sum_columns<1, kFactors>(hn::CappedTag<T, 4>(), in, k, sum, total);
   sum_columns<1, kFactors>(hn::CappedTag<T, 1>(), in, k, sum, total);
 }
 
 template <class T>
-void sum_rows(const RowTable<T>& of, const int64_t* rows, const T* factors, int64_t count, T* sum,
-              double* total) {
-  const Rows<T> in{of, rows, factors, count};
+void sum_rows(const RowTable<T>& of, const int64_t* rows, const T* factors, int64_t count,
+              int64_t known, T* sum, double* total) {
+  const Rows<T> in{of, rows, factors, count, known};
   if (factors) return sum_all_columns<true>(in, sum, total);
   sum_all_columns<false>(in, sum, total);
 }

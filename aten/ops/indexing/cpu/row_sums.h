@@ -16,10 +16,10 @@ struct RowTable {
 
 // The sum of rows rows[0], ..., rows[count - 1], times their factors, added in this order. Null
 // `factors` are ones. `sum` does not overlap the table. If `total` is not null, it is added to, and
-// `sum` is not written.
+// `sum` is not written. The rows up to rows[known - 1] are expected to be summed next.
 template <class T>
 using SumRows = void (*)(const RowTable<T>& of, const int64_t* rows, const T* factors,
-                         int64_t count, T* sum, double* total);
+                         int64_t count, int64_t known, T* sum, double* total);
 // That of the machine's target, for float or double.
 template <class T>
 SumRows<T> sum_rows();
