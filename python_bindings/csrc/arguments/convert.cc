@@ -13,11 +13,13 @@
 namespace treadle::python {
 namespace {
 
+constinit Kept numpy_name;
+
 // A class of NumPy's, or null while NumPy has not been imported: no object can be of that class
 // then.
 PyTypeObject* numpy_class(const char* name, PyTypeObject*& cache) {
   if (cache) return cache;
-  static PyObject* const key = PyUnicode_InternFromString("numpy");
+  PyObject* const key = numpy_name.get([] { return unicode("numpy"); });
   Object module = Object::maybe(PyImport_GetModule(key));
   if (!module) {
     PyErr_Clear();
