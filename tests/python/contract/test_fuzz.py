@@ -170,7 +170,7 @@ def test_finds_shrinks_and_replays(fault: str, tmp_path: Path) -> None:
     calls = 100 if fault == "crash" else 700  # a process that died takes seconds to replace
     done = run(
         tmp_path, "--op", "neg", "--calls", str(calls), "--seed", "3", "--with", "faulty",
-        "--hang", "1", "--shrink", "10", "--out", "found", "--workers", "2",
+        "--hang", "3", "--shrink", "10", "--out", "found", "--workers", "2",
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     scripts = [p for p in (tmp_path / "found").glob("*.py") if fault.replace(" ", "-") in p.name]
@@ -184,7 +184,7 @@ def test_finds_shrinks_and_replays(fault: str, tmp_path: Path) -> None:
         assert "dtype=treadle.int64" in text and "requires_grad" not in text, text
         assert "treadle.neg(" in text and "kwargs" not in text, text
     if fault not in ("wrong result", "refuses a call that fits", "leak"):
-        assert run(tmp_path, "--replay", str(scripts[0]), "--hang", "1").returncode == 1, text
+        assert run(tmp_path, "--replay", str(scripts[0]), "--hang", "3").returncode == 1, text
         (tmp_path / "faulty.py").write_text("")
         again = run(tmp_path, "--replay", str(scripts[0]), "--hang", "10")
         assert again.returncode == 0, again.stdout + again.stderr + text
