@@ -383,18 +383,19 @@ std::vector<Tensor> recurrent_layers_backward_cuda(
       kDoing);
   if (!of_weights) return grads;
   // cuDNN adds to the present values.
-  const Tensor of_weights = cudnn_workspace(plan->weight_bytes, device);
+  const Tensor gradient_space = cudnn_workspace(plan->weight_bytes, device);
   const cudaStream_t stream = stream_on(device.index);
-  succeed(cudaMemsetAsync(of_weights.data(), 0, plan->weight_bytes, stream), "clearing gradients");
+  succeed(cudaMemsetAsync(gradient_space.data(), 0, plan->weight_bytes, stream),
+          "clearing gradients");
   succeed_cudnn(cudnn().RNNBackwardWeights_v8(
                     handle, plan->is, CUDNN_WGRAD_MODE_ADD, nullptr, described.x.get(), x.data(),
                     described.h.get(), h.data(), described.y.get(), y.data(), plan->weight_bytes,
-                    of_weights.data(), work, space.data(), reserved, reserve.data()),
+                    gradient_space.data(), work, space.data(), reserved, reserve.data()),
                 kDoing);
   for (const Tensor& p : params) grads.push_back(like(p));
   for (const Piece& p : plan->pieces)
     copy_bytes(static_cast<char*>(grads[3 + p.param].data()) + p.from,
-               static_cast<const char*>(of_weights.data()) + p.to, p.bytes, stream);
+               static_cast<const char*>(gradient_space.data()) + p.to, p.bytes, stream);
   return grads;
 }
 
