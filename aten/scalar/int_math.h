@@ -5,8 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <bit>
-
 #include "aten/scalar/num.h"
 #include "core/base/error.h"
 
@@ -167,26 +165,17 @@ inline Num<T> pow(Num<T> base, Num<T> exponent) {
   }
 }
 
-// The binary algorithm (Stein, 1967), as a division takes longer than the few steps in its place.
-//
 // Not negative, but for what has no opposite: gcd(-128, 0) of int8 is -128.
 template <class T>
 constexpr Num<T> gcd(Num<T> a, Num<T> b) {
-  using U = Wrapping<T>;
-  U x = static_cast<std::make_unsigned_t<T>>(abs(a).v);
-  U y = static_cast<std::make_unsigned_t<T>>(abs(b).v);
-  if (x == 0 || y == 0) return {static_cast<T>(x | y)};
-  const int shared = std::countr_zero(x | y);
-  x >>= std::countr_zero(x);
-  y >>= std::countr_zero(y);
-  // Both are odd, so their difference is even.
-  while (x != y) {
-    const U more = x > y ? x : y, less = x > y ? y : x;
-    x = more - less;
-    x >>= std::countr_zero(x);
-    y = less;
+  using U = std::make_unsigned_t<T>;
+  U x = static_cast<U>(abs(a).v), y = static_cast<U>(abs(b).v);
+  while (y != 0) {
+    const U rest = static_cast<U>(x % y);
+    x = y;
+    y = rest;
   }
-  return {static_cast<T>(x << shared)};
+  return {static_cast<T>(x)};
 }
 template <class T>
 constexpr Num<T> lcm(Num<T> a, Num<T> b) {
