@@ -27,10 +27,6 @@ struct Types {
   bool operator==(const Types&) const = default;
 };
 
-constexpr ScalarType compute_of(ScalarType t) {
-  return t == ScalarType::Float16 || t == ScalarType::BFloat16 ? ScalarType::Float32 : t;
-}
-
 Types types_for(Promote promote, ScalarType common) {
   switch (promote) {
     case Promote::Float:

@@ -35,4 +35,9 @@ constexpr int kind_rank(ScalarType t) {
   return t == ScalarType::Bool ? 0 : is_complex(t) ? 3 : is_floating(t) ? 2 : 1;
 }
 
+// The type that loops compute a dtype in: 16-bit floats are computed in float32.
+constexpr ScalarType compute_of(ScalarType t) {
+  return t == ScalarType::Float16 || t == ScalarType::BFloat16 ? ScalarType::Float32 : t;
+}
+
 }  // namespace treadle

@@ -9,6 +9,7 @@
 #include "aten/engine/copy.h"
 #include "aten/engine/loop_geometry.h"
 #include "aten/engine/overlap.h"
+#include "aten/engine/promotion.h"
 #include "aten/engine/structured.h"
 #include "core/device/backend.h"
 #include "core/dispatch/call_counts.h"
@@ -25,10 +26,6 @@ struct Plan {
   DimVector sizes;  // of the result
   int64_t reduced = 1;
 };
-
-constexpr ScalarType compute_of(ScalarType t) {
-  return t == ScalarType::Float16 || t == ScalarType::BFloat16 ? ScalarType::Float32 : t;
-}
 
 void choose_types(const ReduceOp& op, ScalarType self, std::optional<ScalarType> dtype,
                   Plan& plan) {

@@ -6,6 +6,7 @@
 #include "aten/backend/cpu/non_temporal_stores.h"
 #include "aten/backend/cpu/work_space.h"
 #include "aten/engine/cpu/tiles.h"
+#include "aten/engine/promotion.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 
@@ -14,12 +15,6 @@ namespace {
 
 constexpr int64_t kTile = 2048;        // elements
 constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk; a multiple of kTile
-
-// The type of a value of a dtype within a tile.
-constexpr ScalarType in_tile(ScalarType dtype) {
-  return dtype == ScalarType::Float16 || dtype == ScalarType::BFloat16 ? ScalarType::Float32
-                                                                       : dtype;
-}
 
 // Where the elements of a value lie in a tile: an operand, or a buffer behind all operands.
 using Place = int;
@@ -34,7 +29,8 @@ struct Instruction {
   bool is_last;  // no later instruction reads the output
 };
 
-// The instructions of a program, with a place for each value. Places are used again once the last
+// The instructions of a program, with a place for each value, which has the type that its dtype is
+// computed in (compute_of). Places are used again once the last
 // step that reads their value has run.
 class Plan {
  public:
@@ -44,7 +40,7 @@ class Plan {
     for (int k = 0; k < reads + writes; ++k) {
       const int value = k < reads ? k : program.writes()[static_cast<size_t>(k - reads)];
       operands_.push_back(
-          {operands[static_cast<size_t>(k)], in_tile(program.dtype(value)), k >= reads});
+          {operands[static_cast<size_t>(k)], compute_of(program.dtype(value)), k >= reads});
     }
     places_ = reads + writes;
     find_last_readers();
@@ -53,7 +49,7 @@ class Plan {
     for (int s = 0; s < static_cast<int>(program.steps().size()); ++s) add(s);
     for (int w = 0; w < writes; ++w) {
       const int value = program.writes()[static_cast<size_t>(w)];
-      const ScalarType type = in_tile(program.dtype(value));
+      const ScalarType type = compute_of(program.dtype(value));
       if (place_of(value) != reads + w) add_conversion(place_of(value), type, reads + w, type);
     }
   }
@@ -137,7 +133,7 @@ class Plan {
     std::vector<Place> passing;
     for (size_t k = 0; k < static_cast<size_t>(step.input_count); ++k) {
       const int value = step.inputs[k];
-      const ScalarType type = in_tile(program_.dtype(value));
+      const ScalarType type = compute_of(program_.dtype(value));
       block.inputs[k] = place_of(value);
       if (type == step.compute) continue;
       block.inputs[k] = take();
@@ -155,9 +151,8 @@ class Plan {
       give_back(place_of(value));
     }
     const int value = program_.reads() + s;
-    const ScalarType type = in_tile(step.dtype);
-    const int written = written_to(value);
-    const Place own = written >= 0 ? written : -1;
+    const ScalarType type = compute_of(step.dtype);
+    const Place own = written_to(value);
     note(step.compute);
     note(step.result);
     const bool is_rounded = type != step.dtype, is_converted = step.result != type;

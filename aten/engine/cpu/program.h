@@ -1,11 +1,11 @@
-// Programs: pointwise blocks that run one after another over tiles of a common shape. What a step
-// computes stays in the nearest cache until the steps that read it have run.
+// Programs: pointwise blocks that run one after another over tiles of a common shape. The values of
+// a step stay in the nearest cache until the steps that read them have run.
 //
-//   Program program;                                 // (x * y + 1) to float16
+//   Program program;                                 // x * y + 1
 //   const int x = program.read(Float32), y = program.read(Float32);
 //   const int xy = program.add({mul_block, Float32, Float32, Float32, {x, y}, 2, nullptr});
 //   const int sum = program.add({add_scalar_block, ..., {xy}, 1, &one});
-//   program.write(sum, Float16);
+//   program.write(sum);
 //   run_program(program, operands, shape);           // x, y and the result, in this order
 //
 // A step rounds as the operator does that runs alone, so a program has the bits of its operators.

@@ -10,6 +10,7 @@
 #include <random>
 #include <type_traits>
 
+#include "aten/engine/promotion.h"
 #include "core/base/geometry.h"
 #include "core/tensor/tensor.h"
 
@@ -116,8 +117,7 @@ ProgramStep any_step(Random& random, int values) {
   const int kind = random.below(4);
   const bool truth = kind == 2;
   ScalarType dtype = kDtypes[random.below(5)];
-  const ScalarType compute =
-      dtype == ScalarType::Float16 || dtype == ScalarType::BFloat16 ? ScalarType::Float32 : dtype;
+  const ScalarType compute = compute_of(dtype);
   ProgramStep step{};
   step.block = compute == ScalarType::Float32   ? block_of<float>(kind)
                : compute == ScalarType::Float64 ? block_of<double>(kind)

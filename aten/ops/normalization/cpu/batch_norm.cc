@@ -307,8 +307,8 @@ void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tenso
     run(dense(input), [&](auto... to) { batch_norm_planes<T>(s, to...); });
 }
 
-// What the gradients of a channel need: the sums of g and of g * (x - mean) give the gradients of
-// the parameters and the factors of the input's.
+// The gradients of a channel's parameters and the factors of its input's gradient, from the sums of
+// g and of g * (x - mean).
 template <class C>
 struct GradientFactors {
   C bias, weight;             // the gradients

@@ -39,7 +39,8 @@ using composite::RecurrentLayers;
 using composite::RecurrentSteps;
 using composite::RecurrentWeights;
 
-// What the gradients of one layer in one direction read; each has a row for each row of the input.
+// The values of one layer in one direction that its gradients read. Each has a row for each row of
+// the input.
 struct Saved {
   Tensor gates;   // before their activations; of a GRU, the part that comes from the input
   Tensor hidden;  // of a GRU: the part of the gates that comes from the hidden state
