@@ -35,6 +35,15 @@ template <class D>
 using RebindToUnsigned =
     ScalableTag<std::conditional_t<sizeof(typename D::Lane) == 4, uint32_t, uint64_t>>;
 
+template <class D>
+using VFromD = Vec<D>;
+template <class D>
+using TFromD = typename D::Lane;
+template <class D>
+constexpr size_t MaxLanes(D) {
+  return 1;
+}
+
 template <class D, class T>
 HWY_INLINE Vec<D> Set(D, T v) {
   return static_cast<Vec<D>>(v);
@@ -58,6 +67,10 @@ HWY_INLINE void Store(V v, D, T* p) {
 template <class V, class D, class T>
 HWY_INLINE void StoreU(V v, D, T* p) {
   *p = v;
+}
+template <class V>
+HWY_INLINE V GetLane(V v) {
+  return v;
 }
 template <class D, class M>
 HWY_INLINE size_t StoreMaskBits(D, M m, uint8_t* bits) {
