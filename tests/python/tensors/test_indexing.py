@@ -415,7 +415,7 @@ def test_operators_take_views_that_go_back() -> None:
         lambda t: t.reshape(-1), lambda t: t.t().contiguous(), lambda t: treadle.cat([t, t]),
         lambda t: t[treadle.tensor([2, 0])], lambda t: t.gather(0, treadle.zeros(2, 5).long()),
         lambda t: t.max(0)[1], lambda t: t.argmax(), lambda t: treadle.conv1d(t[None], t[None]),
-        lambda t: t.view(2, 3, 5), lambda t: t.unfold(0, 2, 2), lambda t: treadle.empty_like(t) * 0,
+        lambda t: t.view(2, 3, 5), lambda t: t.unfold(0, 2, 2), lambda t: treadle.zeros_like(t),
         lambda t: t.clone().add_(t), lambda t: t.topk(2)[0], lambda t: t.var(0),
         lambda t: t + t[:1],
     )  # fmt: skip
