@@ -17,7 +17,7 @@ namespace treadle {
 // RuntimeError unless it does. A complex number may begin at the alignment of its parts.
 inline void require_aligned(const StorageImpl& storage, ScalarType dtype) {
   if (storage.owns_memory()) return;
-  const auto address = reinterpret_cast<uintptr_t>(storage.data());
+  const auto address = reinterpret_cast<uintptr_t>(storage.address());
   const auto item = static_cast<uintptr_t>(item_size(is_complex(dtype) ? to_real(dtype) : dtype));
   const auto off = address % item;
   check<ErrorKind::Runtime>(off == 0, "expected memory in which elements of ", name_of(dtype),

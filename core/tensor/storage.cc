@@ -24,6 +24,8 @@ constexpr uint64_t count_of(uint64_t holders, Holder who) {
   return holders >> shift_of(who) & ((uint64_t{1} << kCountBits) - 1);
 }
 
+PendingValues* pending_values = nullptr;
+
 std::string text_of(uint64_t holders) {
   const uint64_t buffers = count_of(holders, Holder::Buffer);
   const uint64_t tensors = count_of(holders, Holder::DLPack);
@@ -36,6 +38,8 @@ std::string text_of(uint64_t holders) {
 }
 
 }  // namespace
+
+void set_pending_values(PendingValues* values) { pending_values = values; }
 
 class StorageImpl::Change {
  public:
@@ -68,9 +72,34 @@ StorageImpl::StorageImpl(void* data, size_t nbytes, Device device, std::function
 IntrusivePtr<StorageImpl> StorageImpl::without_memory(size_t nbytes, Device device) {
   auto storage = make_intrusive<StorageImpl>(nullptr, nbytes, device, nullptr);
   storage->has_memory_ = false;
-  storage->has_shrunk_.store(true, std::memory_order_relaxed);
+  storage->set_care(kShrunk, true);
   return storage;
 }
+
+IntrusivePtr<StorageImpl> StorageImpl::awaiting(size_t nbytes, IntrusivePtr<PendingValue> value) {
+  auto storage = make_intrusive<StorageImpl>(nullptr, nbytes, kCPU, nullptr);
+  storage->allocator_ = &cpu_allocator();
+  storage->pending_ = std::move(value);
+  storage->was_pending_ = true;
+  storage->set_care(kPending, true);
+  return storage;
+}
+
+void StorageImpl::allocate_pending() {
+  if (data_ == nullptr) data_ = allocator_->allocate(nbytes_, device_);
+}
+
+void StorageImpl::deallocate_pending() noexcept {
+  if (data_ != nullptr) allocator_->deallocate(data_, nbytes_, device_);
+  data_ = nullptr;
+}
+
+void StorageImpl::arrive() noexcept {
+  pending_.reset();
+  set_care(kPending, false);
+}
+
+void StorageImpl::settle() { pending_values->settle(*this); }
 
 StorageImpl::~StorageImpl() {
   if (allocator_) {
@@ -83,6 +112,10 @@ StorageImpl::~StorageImpl() {
 
 void StorageImpl::destroy() {
   if (is_listed() && !leave_shared_memory(*this)) {
+    release();
+    return;
+  }
+  if (was_pending_ && !pending_values->forget(*this)) {
     release();
     return;
   }
@@ -112,6 +145,7 @@ std::string StorageImpl::what_holds_it() const {
 }
 
 void StorageImpl::resize(size_t nbytes) {
+  if (needs_settling()) settle();
   const Change change(*this);
   if (nbytes == nbytes_) return;
   if (device_.is_meta()) {
@@ -134,13 +168,14 @@ void StorageImpl::resize(size_t nbytes) {
       throw;
     }
   }
-  if (nbytes < former_nbytes) has_shrunk_.store(true, std::memory_order_relaxed);
+  if (nbytes < former_nbytes) set_care(kShrunk, true);
   data_ = moved;
   nbytes_ = nbytes;
   if (former) allocator_->deallocate(former, former_nbytes, device_);
 }
 
 std::function<void()> StorageImpl::replace_memory(void* data, std::function<void()> release) {
+  if (needs_settling()) settle();
   const Change change(*this);
   std::function<void()> former;
   if (allocator_) {

@@ -13,6 +13,24 @@
 
 namespace treadle {
 
+class StorageImpl;
+
+// What the bytes of a storage are computed from, when something looks at them.
+class PendingValue : public RefCounted {};
+
+// Who computes them: one object, which set_pending_values() names. A storage asks it before it
+// gives out its address.
+class PendingValues {
+ public:
+  virtual ~PendingValues() = default;
+  // Computes what `storage` waits for, and what other storages compute from its bytes. Throws what
+  // the computation throws, and then everything is as it was.
+  virtual void settle(StorageImpl& storage) = 0;
+  // `storage` has lost its last owner. False if it has got another one since.
+  virtual bool forget(StorageImpl& storage) noexcept = 0;
+};
+void set_pending_values(PendingValues* values);
+
 // The kinds of holders of a storage's address: buffers of Python (NumPy arrays, memoryviews) and
 // tensors of other libraries.
 enum class Holder : uint8_t { Buffer, DLPack };
@@ -29,7 +47,12 @@ class StorageImpl final : public RefCounted {
   // must check has_memory() first, as TensorImpl::data() does.
   static IntrusivePtr<StorageImpl> without_memory(size_t nbytes, Device device);
 
-  void* data() const noexcept { return data_; }
+  // The address of the bytes, which are computed first if they are pending.
+  void* data() {
+    if (needs_settling()) [[unlikely]]
+      settle();
+    return data_;
+  }
   size_t nbytes() const noexcept { return nbytes_; }
   Device device() const noexcept { return device_; }
   bool owns_memory() const noexcept { return allocator_ != nullptr; }
@@ -37,11 +60,37 @@ class StorageImpl final : public RefCounted {
   // Grows (keeping contents, without zero-filling) or shrinks the size. RuntimeError if
   // what_holds_it() returns a text.
   void resize(size_t nbytes);
-  // Whether the storage was ever made smaller, so that tensors may reach past its end.
-  bool has_shrunk() const noexcept { return has_shrunk_.load(std::memory_order_relaxed); }
-  // False for a result of without_memory(). Such a storage counts as one that has shrunk, so that
-  // every request for a tensor's bytes reaches the check.
+  // Whether a tensor must ask for more than the address: the storage was made smaller, so that
+  // tensors may reach past its end, has no memory, or needs_settling().
+  bool needs_care() const noexcept { return care_.load(std::memory_order_acquire) != 0; }
+  // False for a result of without_memory(), which always needs care.
   bool has_memory() const noexcept { return has_memory_; }
+
+  // ---- for PendingValues, under its lock
+  // A storage on the CPU whose memory comes later.
+  static IntrusivePtr<StorageImpl> awaiting(size_t nbytes, IntrusivePtr<PendingValue> value);
+  // What it waits for; null once its bytes are there.
+  PendingValue* pending() const noexcept { return pending_.get(); }
+  void set_pending(IntrusivePtr<PendingValue> value) noexcept { pending_ = std::move(value); }
+  // Allocates the memory that comes later. It still waits for its bytes.
+  void allocate_pending();
+  // Takes that memory back.
+  void deallocate_pending() noexcept;
+  // Its bytes are there.
+  void arrive() noexcept;
+  // Whether pending values read its bytes, so that whoever asks for the address has them computed
+  // first.
+  void set_read_by_pending(bool on) noexcept { set_care(kReadByPending, on); }
+  // The address, without a look at what is pending.
+  void* address() const noexcept { return data_; }
+
+  // Whether code that no operator sees may write the bytes: another owner, a buffer, another
+  // process, or somebody who was told the address.
+  bool may_change_unseen() const noexcept {
+    return allocator_ == nullptr || is_listed() || is_told_.load(std::memory_order_relaxed) ||
+           holders_.load(std::memory_order_acquire) != 0;
+  }
+  void set_told() noexcept { is_told_.store(true, std::memory_order_relaxed); }
   // Replaces the storage's memory for all tensors on it by other memory, to which the caller has
   // copied the bytes; `release` as above. Returns a function that frees the old memory.
   std::function<void()> replace_memory(void* data, std::function<void()> release);
@@ -65,8 +114,22 @@ class StorageImpl final : public RefCounted {
  private:
   class Change;  // while one lives, no other code may change or hold the memory
 
-  std::atomic<bool> has_shrunk_{false}, is_listed_{false};
+  static constexpr uint8_t kShrunk = 1, kPending = 2, kReadByPending = 4;
+  void set_care(uint8_t bit, bool on) noexcept {
+    if (on)
+      care_.fetch_or(bit, std::memory_order_release);
+    else
+      care_.fetch_and(static_cast<uint8_t>(~bit), std::memory_order_release);
+  }
+  bool needs_settling() const noexcept {
+    return (care_.load(std::memory_order_acquire) & (kPending | kReadByPending)) != 0;
+  }
+  [[gnu::cold]] void settle();
+
+  std::atomic<uint8_t> care_{0};
+  std::atomic<bool> is_listed_{false}, is_told_{false};
   void* data_ = nullptr;
+  IntrusivePtr<PendingValue> pending_;
   size_t nbytes_ = 0;
   Allocator* allocator_ = nullptr;
   std::function<void()>* release_ = nullptr;  // owned; null for allocated memory
@@ -75,6 +138,7 @@ class StorageImpl final : public RefCounted {
   Device device_;
   bool writable_ = true;
   bool has_memory_ = true;
+  bool was_pending_ = false;
 };
 using Storage = IntrusivePtr<StorageImpl>;
 

@@ -133,7 +133,7 @@ bool TensorImpl::is_inside() const {
          stays_inside(sizes_, strides_, offset_, numel_, elements_in(*storage_, item_size(dtype_)));
 }
 
-void TensorImpl::require_inside() const {
+void* TensorImpl::storage_data_with_care() const {
   check<ErrorKind::Runtime>(
       numel_ == 0 || storage_->has_memory(),
       "expected a tensor with elements in memory, got one of sizes = ", sizes(),
@@ -145,6 +145,7 @@ void TensorImpl::require_inside() const {
                             sizes(), ", strides = ", strides(), ", offset = ", offset_,
                             " over a storage that was made smaller, to ", storage_->nbytes(),
                             " bytes");
+  return storage_->data();
 }
 
 void TensorImpl::set_geometry(IntList sizes, IntList strides, int64_t offset) {

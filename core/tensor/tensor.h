@@ -69,9 +69,9 @@ class TensorImpl final : public RefCounted {
   void* data() const { return static_cast<char*>(storage_data()) + offset_ * item_size(dtype_); }
   // The same for callers that take the storage's address and an offset.
   void* storage_data() const {
-    if (storage_->has_shrunk()) [[unlikely]]
-      require_inside();
-    return storage_->data();
+    if (storage_->needs_care()) [[unlikely]]
+      return storage_data_with_care();
+    return storage_->address();
   }
   // Whether each element lies inside the storage. This always holds until a storage is made
   // smaller.
@@ -131,7 +131,7 @@ class TensorImpl final : public RefCounted {
     set_layer(Layer::Resolve, is_stored(dtype_) || conjugated_ || negated_);
   }
   LayerMask first_layers() const;
-  [[gnu::cold]] void require_inside() const;
+  [[gnu::cold]] void* storage_data_with_care() const;
 
   Storage storage_;
   DimVector sizes_, strides_;

@@ -94,6 +94,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       throw PythonError{};
     }
     require_memory(storage);
+    storage->data();  // raises what computing pending bytes raises
     storage->hold(Holder::Buffer);
     void* data = storage->nbytes() ? storage->data() : &nothing;
     const int result = PyBuffer_FillInfo(
@@ -108,6 +109,7 @@ PyObject* data_ptr(PyObject* self, PyObject*) {
   return guarded([&] {
     if (storage_of(self)->device().is_meta()) return PyLong_FromLong(0);
     require_memory(storage_of(self));
+    storage_of(self)->set_told();
     return PyLong_FromVoidPtr(storage_of(self)->data());
   });
 }

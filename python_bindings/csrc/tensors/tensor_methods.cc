@@ -87,7 +87,9 @@ const auto storage_offset = [](const Tensor& t) { return PyLong_FromLongLong(t.s
 const auto element_size = [](const Tensor& t) { return PyLong_FromLongLong(t.element_size()); };
 const auto data_ptr = [](const Tensor& t) {
   const bool none = t.is_meta() || t.numel() == 0 || !t.impl()->is_inside();
-  return PyLong_FromVoidPtr(none ? nullptr : t.data());
+  if (none) return PyLong_FromVoidPtr(nullptr);
+  t.storage()->set_told();
+  return PyLong_FromVoidPtr(t.data());
 };
 const auto get_device = [](const Tensor& t) { return PyLong_FromLong(t.device().index); };
 const auto is_floating_point = [](const Tensor& t) { return to_bool(t.is_floating_point()); };
