@@ -43,30 +43,32 @@ DimVector memory_order(IntList shape, const DimVector* strides, int operands) {
   return order;
 }
 
-void LoopGeometry::order() {
+void order_dimensions(DimVector& shape, DimVector* strides, int operands) {
   const DimVector order = memory_order(shape, strides, operands);
-  DimVector new_shape;
-  DimVector new_strides[kMaxOperands];
+  const DimVector former_shape = shape;
+  DimVector kept;  // the innermost dimension of each merged one
+  shape.clear();
   for (int64_t o : order) {
     const size_t d = static_cast<size_t>(o);
-    if (shape[d] == 1) continue;
-    bool merge = !new_shape.empty();
+    if (former_shape[d] == 1) continue;
+    bool merge = !kept.empty();
     for (int k = 0; merge && k < operands; ++k)
-      merge = new_strides[k].back() == shape[d] * strides[k][d];
+      merge = strides[k][static_cast<size_t>(kept.back())] == former_shape[d] * strides[k][d];
     if (merge) {
-      new_shape.back() *= shape[d];
-      for (int k = 0; k < operands; ++k) new_strides[k].back() = strides[k][d];
+      shape.back() *= former_shape[d];
+      kept.back() = o;
     } else {
-      new_shape.push_back(shape[d]);
-      for (int k = 0; k < operands; ++k) new_strides[k].push_back(strides[k][d]);
+      shape.push_back(former_shape[d]);
+      kept.push_back(o);
     }
   }
-  if (new_shape.empty()) {
-    new_shape.push_back(1);
-    for (int k = 0; k < operands; ++k) new_strides[k].push_back(0);
+  for (int k = 0; k < operands; ++k) {
+    const DimVector former = strides[k];
+    strides[k].clear();
+    for (int64_t d : kept) strides[k].push_back(former[static_cast<size_t>(d)]);
+    if (kept.empty()) strides[k].push_back(0);
   }
-  shape = std::move(new_shape);
-  for (int k = 0; k < operands; ++k) strides[k] = std::move(new_strides[k]);
+  if (kept.empty()) shape.push_back(1);
 }
 
 }  // namespace treadle

@@ -13,6 +13,11 @@
 
 namespace treadle {
 
+// Sorts the dimensions so that strides of the first operands grow outwards, drops those of size 1,
+// merges those that all operands walk as one. At least one dimension is left. Exact: every index
+// tuple meets the same elements as before.
+void order_dimensions(DimVector& shape, DimVector* strides, int operands);
+
 struct LoopGeometry {
   static constexpr int kMaxOperands = 8;
 
@@ -24,10 +29,7 @@ struct LoopGeometry {
     for (size_t d = 0; d < s.size(); ++d) s[d] = element_strides[d] * item;
   }
 
-  // Sorts the dimensions so that strides of the first operands grow outwards, drops those of size
-  // 1, merges those that all operands walk as one. At least one dimension is left. Exact: every
-  // index tuple meets the same elements as before.
-  void order();
+  void order() { order_dimensions(shape, strides, operands); }
 
   DimVector shape;                  // outermost first
   DimVector strides[kMaxOperands];  // in bytes

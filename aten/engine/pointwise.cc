@@ -7,6 +7,7 @@
 #include "aten/engine/backends/generated.h"
 #include "aten/engine/contract.h"
 #include "aten/engine/copy.h"
+#include "aten/engine/deferral.h"
 #include "aten/engine/loop_geometry.h"
 #include "aten/engine/overlap.h"
 #include "aten/engine/promotion.h"
@@ -491,6 +492,60 @@ void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
   reinterpret_cast<PointwiseKernel*>(kernel)(call);
 }
 
+// ---- calls that wait ----
+
+// Whether nothing but the generated loop for the CPU would run, which cannot fail.
+bool can_wait(const PointwiseOp& op, const Types& types) {
+  void* const kernel = op.op->table().find(kCPU, Layout::Strided, types.cell);
+  return op.cpu_kernel != nullptr && kernel == reinterpret_cast<void*>(op.cpu_kernel) &&
+         !may_stop_half_way(op, types);
+}
+
+// The pending result of a call; undefined where it must run now.
+[[gnu::cold]] Tensor try_defer(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
+                               uint32_t promoting) {
+  if (const Tensor* shape = find_simple(kCPU, op.promote, inputs, scalars, promoting)) {
+    const Types types = types_for(op.promote, shape->dtype());
+    if (shape->numel() == 0 || shape->numel() < least_deferred() || !can_wait(op, types)) return {};
+    return deferral().pointwise({op, types.compute, types.result, inputs, scalars, shape->sizes(),
+                                 contiguous_strides(shape->sizes())});
+  }
+  const Prepared p = prepare(op, inputs, scalars, promoting);
+  const int64_t numel = checked_numel(p.shape, item_size(p.types.result));
+  if (!p.device.is_cpu() || numel == 0 || numel < least_deferred() || !can_wait(op, p.types))
+    return {};
+  Scalar rounded[kMaxPointwiseScalars];
+  round_scalars(p, op.promote, scalars, promoting, rounded);
+  return deferral().pointwise(
+      {op, p.types.compute, p.types.result, inputs, scalars, p.shape, result_strides(p, inputs)});
+}
+
+// Whether the call that writes self waits.
+[[gnu::cold]] bool try_defer_inplace(const PointwiseOp& op, TensorRefs inputs,
+                                     ArrayRef<Scalar> scalars, uint32_t promoting) {
+  const Tensor& self = *inputs[0];
+  if (!self.defined() || !self.is_cpu() || self.numel() < least_deferred() ||
+      !self.storage()->needs_care()) {
+    return false;
+  }
+  PointwiseOp shown = op;
+  const std::string name = std::string(op.name) + "_";
+  shown.name = name.c_str();
+  const Prepared p = prepare(shown, inputs, scalars, promoting);
+  if (IntList(p.shape) != self.sizes() || p.types.result != self.dtype() || !p.device.is_cpu() ||
+      !can_wait(op, p.types)) {
+    return false;
+  }
+  Scalar rounded[kMaxPointwiseScalars];
+  round_scalars(p, op.promote, scalars, promoting, rounded);
+  if (!deferral().pointwise_inplace(
+          {op, p.types.compute, p.types.result, inputs, scalars, p.shape, self.strides()})) {
+    return false;
+  }
+  self.impl()->bump_version();
+  return true;
+}
+
 // Whether the result must be made apart from the target and copied: its memory meets an input's in
 // a way not seen through, or the kernel may throw. RuntimeError where they overlap in part.
 bool needs_temporary(const PointwiseOp& op, const char* shown_name, const Prepared& p,
@@ -534,6 +589,9 @@ void write_to(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, Array
 
 Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
                  uint32_t promoting) {
+  if (least_deferred() != kDeferNever) [[unlikely]] {
+    if (Tensor out = try_defer(op, inputs, scalars, promoting); out.defined()) return out;
+  }
   if (const Tensor* shape = find_simple(kCPU, op.promote, inputs, scalars, promoting)) [[likely]] {
     const Types types = types_for(op.promote, shape->dtype());
     if (void* kernel = op.op->table().find(kCPU, Layout::Strided, types.cell)) [[likely]] {
@@ -564,6 +622,9 @@ void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> sc
 void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
                        uint32_t promoting) {
   const Tensor& self = *inputs[0];
+  if (least_deferred() != kDeferNever) [[unlikely]] {
+    if (try_defer_inplace(op, inputs, scalars, promoting)) return;
+  }
   const Tensor* const shape = find_simple(kCPU, op.promote, inputs, scalars, promoting);
   if (shape != nullptr && shape->sizes() == self.sizes() && self.storage()->writable()) [[likely]] {
     const Types types = types_for(op.promote, self.dtype());

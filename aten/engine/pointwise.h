@@ -10,6 +10,10 @@
 
 namespace treadle {
 
+namespace simd {
+struct PointwiseBlocks;
+}
+
 // How operand dtypes decide the dtype that is computed in and the dtype of the result.
 enum class Promote : uint8_t {
   Common,   // both are the operands' promoted dtype
@@ -59,6 +63,10 @@ struct PointwiseOp {
   // The lowest bits of a result follow from those of the operands, so that a number may be cut to
   // them: int8 & 255, int8 + 200.
   bool keeps_low_bits = false;
+  // The generated kernel for the CPU, and the loops that it runs, which programs of many operators
+  // run, too; null where the generator makes none.
+  PointwiseKernel* cpu_kernel = nullptr;
+  const simd::PointwiseBlocks& (*cpu_blocks)() = nullptr;
 };
 
 using TensorRefs = ArrayRef<const Tensor*>;

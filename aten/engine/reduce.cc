@@ -7,6 +7,8 @@
 #include "aten/engine/backends/generated.h"
 #include "aten/engine/contract.h"
 #include "aten/engine/copy.h"
+#include "aten/engine/cpu/reduce_blocks.h"
+#include "aten/engine/deferral.h"
 #include "aten/engine/loop_geometry.h"
 #include "aten/engine/overlap.h"
 #include "aten/engine/promotion.h"
@@ -215,11 +217,47 @@ void run(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor&
     run_on_backend(op, plan, call, self, out, keepdim);
 }
 
+// ---- calls that wait ----
+
+// Rows of so many elements are folded alike wherever they lie: by one loop, whose order depends on
+// their length alone.
+constexpr int64_t kShortestRow = 16, kLongestRow = 4096;
+
+// Whether nothing but the generated loops for the CPU would run, on elements of the type that they
+// are computed in.
+bool can_wait(const ReduceOp& op, const Plan& plan, const Tensor& self) {
+  void* const kernel = op.op->table().find(kCPU, Layout::Strided, plan.cell);
+  if (op.cpu_kernel == nullptr || kernel != reinterpret_cast<void*>(op.cpu_kernel)) return false;
+  if (op.promote == ReducePromote::Bool || contract::has_dtype(op.throws, plan.compute) ||
+      compute_of(self.dtype()) != plan.compute) {
+    return false;
+  }
+  return !op.cpu_blocks().widens || is_integral(plan.compute, true);
+}
+
+// The pending result of a call; undefined where it must run now.
+[[gnu::cold]] Tensor try_defer(const ReduceOp& op, const Plan& plan, const Tensor& self,
+                               bool keepdim) {
+  const bool is_last =
+      !plan.dims.empty() && plan.dims.back() == self.dim() - 1 &&
+      plan.dims.back() - plan.dims.front() + 1 == static_cast<int64_t>(plan.dims.size());
+  if (!is_last || !self.is_cpu() || !self.is_contiguous() || self.numel() == 0 ||
+      self.numel() < least_deferred() || plan.reduced < kShortestRow ||
+      plan.reduced > kLongestRow || !can_wait(op, plan, self)) {
+    return {};
+  }
+  return deferral().fold(
+      {op, plan.compute, plan.result, self, plan.sizes, plan.reduced, plan.dims, keepdim});
+}
+
 }  // namespace
 
 Tensor reduce(const ReduceOp& op, const Tensor& self, OptionalIntList dims, bool keepdim,
               std::optional<ScalarType> dtype) {
   const Plan plan = make_plan(op, self, dims, keepdim, dtype);
+  if (least_deferred() != kDeferNever) [[unlikely]] {
+    if (Tensor out = try_defer(op, plan, self, keepdim); out.defined()) return out;
+  }
   Tensor out = empty_tensor(plan.sizes, plan.result, self.device());
   run(op, plan, self, out);
   return out;

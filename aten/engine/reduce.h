@@ -10,6 +10,10 @@
 
 namespace treadle {
 
+namespace simd {
+struct ReduceBlocks;
+}
+
 // How the input's dtype decides the dtype of the result.
 enum class ReducePromote : uint8_t {
   Same,   // the input's (amax, amin)
@@ -40,6 +44,10 @@ struct ReduceOp {
   bool has_identity;  // else an empty reduction is an error (amax, amin)
   // Bits of the dtypes in which an error stops the kernel with some results written.
   uint32_t throws = 0;
+  // The generated kernel for the CPU, and the loops that it runs, which programs of many operators
+  // run, too; null where the generator makes none.
+  ReduceKernel* cpu_kernel = nullptr;
+  const simd::ReduceBlocks& (*cpu_blocks)() = nullptr;
 };
 
 // `dims` absent or empty: all; of `any` and `all`, empty is none.

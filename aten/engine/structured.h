@@ -10,6 +10,7 @@
 
 #include <array>
 
+#include "aten/engine/deferral.h"
 #include "core/dispatch/operator.h"
 #include "core/tensor/tensor.h"
 
@@ -85,6 +86,7 @@ void* kernel_or_boxed(const Operator& op, Device device, Layout layout, ScalarTy
 template <class Kernel, class... Args>
 inline auto call_kernel(const Operator& op, void* kernel, const BoxedKernel* boxed,
                         const Args&... args) {
+  const RunsAtOnce kernel_runs;
   if (kernel) [[likely]]
     return reinterpret_cast<Kernel*>(kernel)(args...);
   return BoxedCall<Kernel>::through(*boxed, op, args...);

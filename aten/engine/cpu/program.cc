@@ -15,18 +15,61 @@ namespace {
 
 constexpr int64_t kTile = 2048;        // elements
 constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk; a multiple of kTile
+// Bytes of operands from which on they come from memory.
+constexpr int64_t kLarge = 4 * 1024 * 1024;
 
 // Where the elements of a value lie in a tile: an operand, or a buffer behind all operands.
 using Place = int;
 
-// One loop over a tile: a block, or a conversion.
+// One loop over a tile: a block, a fold of its rows, a conversion, or rows that become elements.
+enum class Kind : uint8_t { Block, Fold, Convert, Repeat };
 struct Instruction {
-  const ProgramStep* step;  // null for a conversion
+  Kind kind;
+  Extent extent;            // of what it writes
+  const ProgramStep* step;  // of a block or a fold
   ConvertFn* convert;
   int64_t from_item, to_item;
   std::array<Place, kMaxPointwiseInputs> inputs;
   Place output;
   bool is_last;  // no later instruction reads the output
+};
+
+// The memory of all buffers.
+struct Room {
+  const char *begin, *end;
+  bool has(const void* p) const { return p >= begin && p < end; }
+};
+
+// Asks the memory for the next tile while the loops over this one run: they keep to the nearest
+// cache, and the machine sees no stream.
+class Ahead {
+ public:
+  Ahead(bool is_on, const std::vector<TileOperand>& operands, void* const* at, int64_t n,
+        const Room& room, int loops) {
+    if (!is_on) return;
+    for (size_t k = 0; k < operands.size(); ++k) {
+      if (operands[k].is_written || room.has(at[k])) continue;
+      const int64_t bytes = n * item_size(operands[k].type);
+      next_[count_++] = static_cast<const char*>(at[k]) + bytes;
+      step_ = std::max(step_, (bytes / loops + 63) / 64 * 64);
+      left_ = std::max(left_, bytes);
+    }
+  }
+
+  // Once before each loop.
+  void ask() {
+    if (left_ <= 0) return;
+    for (int k = 0; k < count_; ++k) {
+      for (int64_t b = 0; b < step_; b += 64) __builtin_prefetch(next_[k] + b, 0, 2);
+      next_[k] += step_;
+    }
+    left_ -= step_;
+  }
+
+ private:
+  const char* next_[Tiles::kMaxOperands];
+  int count_ = 0;
+  int64_t step_ = 0, left_ = 0;
 };
 
 // The instructions of a program, with a place for each value, which has the type that its dtype is
@@ -50,27 +93,54 @@ class Plan {
     for (int w = 0; w < writes; ++w) {
       const int value = program.writes()[static_cast<size_t>(w)];
       const ScalarType type = compute_of(program.dtype(value));
-      if (place_of(value) != reads + w) add_conversion(place_of(value), type, reads + w, type);
+      if (place_of(value) != reads + w)
+        add_conversion(place_of(value), type, reads + w, type, program.extent(value));
     }
   }
 
   const std::vector<TileOperand>& operands() const { return operands_; }
+  int loops() const { return static_cast<int>(instructions_.size()); }
   int buffers() const { return places_ - static_cast<int>(operands_.size()); }
   int64_t largest_item() const { return largest_item_; }
+  bool has_rows() const { return program_.row() != 0; }
 
-  // `streams`: results that are written where they belong go past the caches.
-  void run(void* const* at, int64_t n, const TileBuffers& buffers, bool streams) const {
+  // n elements, of whole rows where there are rows. `streams`: results that are written where they
+  // belong go past the caches.
+  void run(void* const* at, int64_t n, const Room& room, bool streams, Ahead& ahead) const {
+    const int64_t rows = has_rows() ? n / program_.row() : 0;
     for (const Instruction& i : instructions_) {
-      if (i.step) {
-        const void* in[kMaxPointwiseInputs];
-        for (int k = 0; k < i.step->input_count; ++k) in[k] = at[i.inputs[static_cast<size_t>(k)]];
-        void* const out = at[i.output];
-        const bool past = streams && i.is_last && out != buffers.of(i.output) &&
-                          cpu::NonTemporalStores::until_line(out) == 0;
-        i.step->block(out, in, i.step->scalars, n, past ? Pass::PastCaches : Pass::InOrder);
-      } else {
-        i.convert(static_cast<const char*>(at[i.inputs[0]]), i.from_item,
-                  static_cast<char*>(at[i.output]), i.to_item, n);
+      ahead.ask();
+      const int64_t count = i.extent == Extent::Rows ? rows : n;
+      void* const out = at[i.output];
+      const void* const first = at[i.inputs[0]];
+      switch (i.kind) {
+        case Kind::Block: {
+          const void* in[kMaxPointwiseInputs];
+          for (int k = 0; k < i.step->input_count; ++k)
+            in[k] = at[i.inputs[static_cast<size_t>(k)]];
+          const bool past = streams && i.is_last && !room.has(out) &&
+                            cpu::NonTemporalStores::until_line(out) == 0;
+          i.step->block(out, in, i.step->scalars, count, past ? Pass::PastCaches : Pass::InOrder);
+          break;
+        }
+        case Kind::Fold: {
+          const int64_t row = program_.row();
+          const ReduceFunctions& fold = *i.step->fold;
+          (i.step->result == i.step->compute ? fold.inner : fold.inner_of_float)(
+              out, first, row, rows, row * i.from_item);
+          fold.final(out, rows, static_cast<double>(row));
+          break;
+        }
+        case Kind::Convert:
+          i.convert(static_cast<const char*>(first), i.from_item, static_cast<char*>(out),
+                    i.to_item, count);
+          break;
+        case Kind::Repeat:
+          for (int64_t r = 0; r < rows; ++r)
+            i.convert(static_cast<const char*>(first) + r * i.from_item, 0,
+                      static_cast<char*>(out) + r * program_.row() * i.to_item, i.to_item,
+                      program_.row());
+          break;
       }
     }
   }
@@ -114,10 +184,13 @@ class Plan {
     if (place >= static_cast<Place>(operands_.size())) free_.push_back(place);
   }
 
-  void add_conversion(Place from, ScalarType from_type, Place to, ScalarType to_type) {
+  void add_conversion(Place from, ScalarType from_type, Place to, ScalarType to_type, Extent extent,
+                      Kind kind = Kind::Convert) {
     note(from_type);
     note(to_type);
-    instructions_.push_back({nullptr,
+    instructions_.push_back({kind,
+                             extent,
+                             nullptr,
                              converter(from_type, to_type),
                              item_size(from_type),
                              item_size(to_type),
@@ -129,16 +202,28 @@ class Plan {
 
   void add(int s) {
     const ProgramStep& step = program_.steps()[static_cast<size_t>(s)];
-    Instruction block{&step, nullptr, 0, 0, {}, 0, false};
+    Instruction block{step.fold ? Kind::Fold : Kind::Block,
+                      step.extent,
+                      &step,
+                      nullptr,
+                      item_size(step.compute),
+                      item_size(step.result),
+                      {},
+                      0,
+                      false};
     std::vector<Place> passing;
     for (size_t k = 0; k < static_cast<size_t>(step.input_count); ++k) {
       const int value = step.inputs[k];
       const ScalarType type = compute_of(program_.dtype(value));
       block.inputs[k] = place_of(value);
-      if (type == step.compute) continue;
+      const bool repeats =
+          !step.fold && step.extent == Extent::Elements && program_.extent(value) == Extent::Rows;
+      if (type == step.compute && !repeats) continue;
       block.inputs[k] = take();
       passing.push_back(block.inputs[k]);
-      add_conversion(place_of(value), type, block.inputs[k], step.compute);
+      add_conversion(place_of(value), type, block.inputs[k], step.compute,
+                     repeats ? Extent::Elements : program_.extent(value),
+                     repeats ? Kind::Repeat : Kind::Convert);
     }
     // The result may take the place of a value that is read for the last time, since a block reads
     // each element before it writes the one at its place. But a result of smaller elements may not.
@@ -156,7 +241,7 @@ class Plan {
     note(step.compute);
     note(step.result);
     const bool is_rounded = type != step.dtype, is_converted = step.result != type;
-    const bool same_items = item_size(step.result) == item_size(step.compute);
+    const bool same_items = !step.fold && item_size(step.result) == item_size(step.compute);
     block.output = own >= 0 && !is_converted ? own : same_items ? take() : places_++;
     block.is_last = block.output == own && !is_rounded &&
                     std::count(program_.writes().begin(), program_.writes().end(), value) == 1 &&
@@ -165,14 +250,14 @@ class Plan {
     Place result = block.output;
     if (is_converted) {
       const Place to = own >= 0 ? own : places_++;
-      add_conversion(result, step.result, to, type);
+      add_conversion(result, step.result, to, type, step.extent);
       give_back(result);
       result = to;
     }
     if (is_rounded) {
       const Place narrow = places_++;
-      add_conversion(result, type, narrow, step.dtype);
-      add_conversion(narrow, step.dtype, result, type);
+      add_conversion(result, type, narrow, step.dtype, step.extent);
+      add_conversion(narrow, step.dtype, result, type, step.extent);
       give_back(narrow);
     }
     places_of_[static_cast<size_t>(value)] = result;
@@ -190,43 +275,97 @@ class Plan {
 
 }  // namespace
 
-int Program::read(ScalarType dtype) {
+int Program::read(ScalarType dtype, Extent extent) {
   check_internal(steps_.empty(), "a program reads its operands before its first step");
   dtypes_.push_back(dtype);
+  extents_.push_back(extent);
   return reads_++;
 }
 
 int Program::add(const ProgramStep& step) {
+  check_internal(row_ != 0 || step.extent == Extent::Elements, "a program without rows folds none");
   dtypes_.push_back(step.dtype);
+  extents_.push_back(step.extent);
   steps_.push_back(step);
   return values() - 1;
 }
 
 void Program::write(int value) { writes_.push_back(value); }
 
-void run_program(const Program& program, ArrayRef<PointwiseOperand> operands, IntList shape) {
+namespace {
+
+// The operands of one extent, and where they stand among all.
+struct Operands {
+  std::vector<TileOperand> tiles;
+  std::vector<int> places;
+
+  ArrayRef<TileOperand> list() const { return {tiles.data(), tiles.size()}; }
+  void put(void* const* at, std::vector<void*>& all) const {
+    for (size_t k = 0; k < places.size(); ++k) all[static_cast<size_t>(places[k])] = at[k];
+  }
+};
+
+Operands operands_of(const Program& program, const Plan& plan, Extent extent) {
+  Operands found;
+  for (int k = 0; k < static_cast<int>(plan.operands().size()); ++k) {
+    const int value =
+        k < program.reads() ? k : program.writes()[static_cast<size_t>(k - program.reads())];
+    if (program.extent(value) != extent) continue;
+    found.tiles.push_back(plan.operands()[static_cast<size_t>(k)]);
+    found.places.push_back(k);
+  }
+  return found;
+}
+
+}  // namespace
+
+void run_program(const Program& program, ArrayRef<PointwiseOperand> operands, IntList shape,
+                 IntList rows) {
   const Plan plan(program, operands);
-  const Tiles tiles({plan.operands().data(), plan.operands().size()}, shape);
-  const int64_t numel = product(shape);
+  const Operands elements = operands_of(program, plan, Extent::Elements),
+                 of_rows = operands_of(program, plan, Extent::Rows);
+  const Tiles tiles(elements.list(), shape);
+  const int64_t numel = product(shape), row = std::max<int64_t>(1, program.row());
+  const int64_t tile = std::max<int64_t>(1, kTile / row) * row;
   const auto count = static_cast<int64_t>(plan.operands().size());
   int64_t largest = plan.largest_item();
   for (const TileOperand& operand : plan.operands())
     largest = std::max(largest, item_size(operand.type));
-  const int64_t bytes = (kTile + kTileSlack) * largest / 64 * 64 + 64;
-  int64_t written = 0;
-  for (const TileOperand& operand : plan.operands())
-    if (operand.is_written) written += numel * item_size(operand.type);
+  const int64_t bytes = (tile + kTileSlack) * largest / 64 * 64 + 64;
+  int64_t written = 0, touched = 0;
+  for (const TileOperand& operand : elements.tiles)
+    (operand.is_written ? written : touched) += numel * item_size(operand.type);
+  touched += written;
   const cpu::NonTemporalStores writes(written);
-  parallel_for(numel, kGrain, [&](int64_t begin, int64_t end) {
-    const cpu::WorkSpace<uint8_t> room((count + plan.buffers()) * bytes);
-    const TileBuffers buffers{reinterpret_cast<char*>(room.data()), bytes, kTile};
+  parallel_for(numel / row, std::max<int64_t>(1, kGrain / row), [&](int64_t begin, int64_t end) {
+    const int64_t room_bytes = (count + plan.buffers()) * bytes;
+    const cpu::WorkSpace<uint8_t> memory(room_bytes);
+    const TileBuffers all{reinterpret_cast<char*>(memory.data()), bytes, tile};
+    const Room room{all.first, all.first + room_bytes};
     std::vector<void*> places(static_cast<size_t>(count + plan.buffers()));
     for (int64_t k = 0; k < plan.buffers(); ++k)
-      places[static_cast<size_t>(count + k)] = buffers.of(static_cast<int>(count + k));
-    tiles.run(begin, end, buffers, kTile, [&](void* const* at, int64_t n) {
-      std::copy_n(at, count, places.begin());
-      plan.run(places.data(), n, buffers, writes.on());
-    });
+      places[static_cast<size_t>(count + k)] = all.of(static_cast<int>(count + k));
+    // Operands of elements have the first buffers, those of rows the ones behind.
+    const TileBuffers for_rows{all.of(static_cast<int>(elements.tiles.size())), bytes, tile / row};
+    const auto run = [&](void* const* at, int64_t n) {
+      elements.put(at, places);
+      Ahead ahead(touched >= kLarge, elements.tiles, at, n, room, plan.loops());
+      plan.run(places.data(), n, room, writes.on(), ahead);
+    };
+    if (!plan.has_rows()) {
+      tiles.run(begin, end, all, kTile, run);
+    } else if (of_rows.tiles.empty()) {
+      tiles.run_whole(begin * row, end * row, all, run);
+    } else {
+      const Tiles row_tiles(of_rows.list(), rows);
+      for (int64_t r = begin; r < end; r += tile / row) {
+        const int64_t last = std::min(end, r + tile / row);
+        row_tiles.run_whole(r, last, for_rows, [&](void* const* at, int64_t) {
+          of_rows.put(at, places);
+          tiles.run_whole(r * row, last * row, all, run);
+        });
+      }
+    }
     writes.finish();
   });
 }

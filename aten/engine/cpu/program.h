@@ -17,24 +17,39 @@
 #include <vector>
 
 #include "aten/engine/cpu/pointwise_blocks.h"
+#include "aten/engine/cpu/reduce_blocks.h"
 
 namespace treadle::simd {
 
+// What a value has an element for: each element of the shape, or each row, which is as long as the
+// program's rows are.
+enum class Extent : uint8_t { Elements, Rows };
+
 // Values are numbered: those that are read, and then what each step computes.
 struct ProgramStep {
-  PointwiseBlock* block;
-  ScalarType compute;  // of the elements that the block reads
-  ScalarType result;   // of those that it writes: `compute`, or bool
-  ScalarType dtype;    // of the operator's result, to which `result` is converted
+  PointwiseBlock* block;  // null for a fold
+  ScalarType compute;     // of the elements that the block reads
+  ScalarType result;      // of those that it writes: `compute`, or bool
+  ScalarType dtype;       // of the operator's result, to which `result` is converted
   std::array<int, kMaxPointwiseInputs> inputs;
   int input_count;
   const Scalar* scalars;
+  // Of the result. Elements may be computed from rows, each of which is seen along its row.
+  Extent extent = Extent::Elements;
+  // Each row of the one input becomes an element: its fold, of `compute`, into a `result`, which is
+  // wider or the same.
+  const ReduceFunctions* fold = nullptr;
 };
 
 class Program {
  public:
+  // Rows are of so many elements, at most kLongestRow, of which the last dimensions are made. Only
+  // a program with rows has values and folds of them.
+  static constexpr int64_t kLongestRow = 4096;
+  void set_row(int64_t elements) { row_ = elements; }
+
   // The number of the value that an operand of this dtype has. All are read before the first step.
-  int read(ScalarType dtype);
+  int read(ScalarType dtype, Extent extent = Extent::Elements);
   int add(const ProgramStep& step);
   // Writes a value to an operand of its dtype; the operands follow those that are read.
   void write(int value);
@@ -44,16 +59,22 @@ class Program {
   const std::vector<ProgramStep>& steps() const { return steps_; }
   const std::vector<int>& writes() const { return writes_; }
   ScalarType dtype(int value) const { return dtypes_[static_cast<size_t>(value)]; }
+  Extent extent(int value) const { return extents_[static_cast<size_t>(value)]; }
+  int64_t row() const { return row_; }  // 0: none
 
  private:
   int reads_ = 0;
+  int64_t row_ = 0;
   std::vector<ScalarType> dtypes_;  // of the values
+  std::vector<Extent> extents_;
   std::vector<ProgramStep> steps_;
   std::vector<int> writes_;
 };
 
 // `operands` are the tensors that are read, and then those that are written, over `shape`, whose
-// dimensions are merged and not of size 0. Those that are written meet no other.
-void run_program(const Program& program, ArrayRef<PointwiseOperand> operands, IntList shape);
+// dimensions are merged and not of size 0. Those that are written meet no other. Operands of rows
+// are over `rows`, whose elements are the shape's rows in order.
+void run_program(const Program& program, ArrayRef<PointwiseOperand> operands, IntList shape,
+                 IntList rows = {});
 
 }  // namespace treadle::simd

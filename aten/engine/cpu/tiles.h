@@ -54,18 +54,18 @@ class Tiles {
   void run(int64_t begin, int64_t end, const TileBuffers& buffers, int64_t most,
            const Body& body) const {
     if (begin == end) return;
-    Piece piece{buffers, most, DimVector(shape_.size())};
-    unravel(shape_, begin, piece.index.data());
-    for (int k = 0; k < count_; ++k) {
-      const Access& a = access_[k];
-      if (a.is_constant)
-        a.convert(a.memory.data, 0, piece.buffer(k), a.item,
-                  std::min(buffers.elements, end - begin));
-    }
+    Piece piece = begin_pieces(begin, end, buffers, most);
     if (row_ >= kLongRow)
       run_rows(begin, end, piece, body);
     else
       run_short_rows(begin, end, piece, body);
+  }
+  // The same in pieces of as many elements as a buffer has, but for the last.
+  template <class Body>
+  void run_whole(int64_t begin, int64_t end, const TileBuffers& buffers, const Body& body) const {
+    if (begin == end) return;
+    Piece piece = begin_pieces(begin, end, buffers, buffers.elements);
+    run_short_rows(begin, end, piece, body);
   }
 
  private:
@@ -91,6 +91,18 @@ class Tiles {
 
     char* buffer(int k) const { return buffers.of(k); }
   };
+
+  Piece begin_pieces(int64_t begin, int64_t end, const TileBuffers& buffers, int64_t most) const {
+    Piece piece{buffers, most, DimVector(shape_.size())};
+    unravel(shape_, begin, piece.index.data());
+    for (int k = 0; k < count_; ++k) {
+      const Access& a = access_[k];
+      if (a.is_constant)
+        a.convert(a.memory.data, 0, piece.buffer(k), a.item,
+                  std::min(buffers.elements, end - begin));
+    }
+    return piece;
+  }
 
   size_t rank() const { return shape_.size(); }
   IntList strides(const Access& a) const { return {a.memory.strides, rank()}; }
@@ -163,13 +175,16 @@ class Tiles {
         if (a.is_constant) continue;
         if (a.is_dense)
           at[k] = a.memory.data + from * a.item;
+        else if (a.has_unit_rows && piece.index.back() + n <= row_)
+          at[k] = a.memory.data + offset_of(strides(a), piece.index.data());
         else if (!a.is_written)
           gather(a, piece.index.data(), n, piece.buffer(k));
       }
       body(at, n);
       for (int k = 0; k < count_; ++k) {
         const Access& a = access_[k];
-        if (a.is_written && !a.is_dense) scatter(a, piece.index.data(), n, piece.buffer(k));
+        if (a.is_written && at[k] == piece.buffer(k))
+          scatter(a, piece.index.data(), n, piece.buffer(k));
       }
       from += n;
       if (from < end) unravel(shape_, from, piece.index.data());
