@@ -44,6 +44,7 @@ PyObject* init() {
     checked(PyModule_AddFunctions(module.get(), functions.data()));
     init_grad_functions(module.get());
     init_settings(module.get());
+    init_fusion(module.get());
     init_tensor_groups(module.get());
     init_autocast(module.get());
     init_dispatcher(module.get());

@@ -19,6 +19,7 @@ void init_anomaly(PyObject* module);                // anomaly_mode.cc
 void init_function_type(PyObject* module);          // function_object.cc
 void init_grad_functions(PyObject* module);         // grad_functions.cc
 void init_settings(PyObject* module);               // settings.cc
+void init_fusion(PyObject* module);                 // fusion.cc
 void init_autocast(PyObject* module);               // autocast.cc
 void init_dispatcher(PyObject* module);             // dispatch/introspection.cc
 void init_overrides(PyObject* module);              // overrides.cc

@@ -130,6 +130,7 @@ _LAZY = {
     "printoptions": "treadle._tensor_str",
     "set_printoptions": "treadle._tensor_str",
     "explain": "treadle._introspection.explain",
+    "fuse": "treadle.fusion",
     "vmap": "treadle.func",
     "__array_namespace_info__": "treadle.array_api",
     "__version__": "treadle._version",

@@ -149,6 +149,42 @@ def same_bits_at_any_thread_count(op: Operator, dtype: str) -> None:
         treadle.set_num_threads(threads)
 
 
+def _pending(t: treadle.Tensor) -> treadle.Tensor:
+    """The same values, as a result that waits."""
+    return t.logical_and(t) if t.dtype is treadle.bool else t.mul(1)
+
+
+def fusion_agrees(op: Operator, dtype: str) -> None:
+    """A call whose arguments and results wait has the bits of one that runs at once."""
+    for sample in samples_of(op, dtype):
+        results = []
+        for mode in (treadle.fuse(enabled=False), treadle.fuse(least=0)):
+            treadle.manual_seed(0)
+            with mode:
+                args = map_arrays(sample.args, lambda a: _pending(to_tensor(a, dtype)))
+                kwargs = {
+                    k: map_arrays(v, lambda a: _pending(to_tensor(a, dtype)))
+                    for k, v in sample.kwargs.items()
+                }
+                results.append(outcome(op, op.function(*args, **kwargs), args, kwargs))
+        assert op.is_unwritten or same_bits(*results), f"{op.id}: bits depend on fusion"
+
+
+def fused_gradients_agree(op: Operator, dtype: str) -> None:
+    """The same of gradients."""
+    for leaves, called in differentiable_calls(op, dtype):
+        results = []
+        for mode in (treadle.fuse(enabled=False), treadle.fuse(least=0)):
+            with mode:
+                given = [leaf.detach().clone().requires_grad_() for leaf in leaves]
+                outputs = [t for t in called(op, *map(_pending, given)) if t.requires_grad]
+                grads = treadle.autograd.grad(
+                    outputs, given, [treadle.ones_like(t) for t in outputs], allow_unused=True
+                )
+                results.append([g for g in grads if g is not None])
+        assert same_bits(*results), f"{op.id}: bits of gradients depend on fusion"
+
+
 # ---- Dtypes outside the row ----
 
 

@@ -87,6 +87,11 @@ def test_same_bits_at_any_thread_count(op: Operator, dtype: str) -> None:
     checks.same_bits_at_any_thread_count(op, dtype)
 
 
+@pytest.mark.parametrize("op, dtype", PAIRS)
+def test_fusion_agrees(op: Operator, dtype: str) -> None:
+    checks.fusion_agrees(op, dtype)
+
+
 @pytest.mark.parametrize("op, dtype", checks.undeclared_cells())
 def test_undeclared_cells_are_refused(op: Operator, dtype: str) -> None:
     checks.undeclared_cells_are_refused(op, dtype)

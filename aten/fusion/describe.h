@@ -1,0 +1,46 @@
+// What would be computed now, and how: for people and for tests.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+
+namespace treadle::fusion {
+
+// Values are numbered through all groups.
+struct DescribedValue {
+  int number;
+};
+struct Nothing {};
+using DescribedArgument = std::variant<Nothing, DescribedValue, Scalar, ScalarType, DimVector>;
+struct DescribedNode {
+  int value;
+  std::string op;                            // "aten::mul.Tensor"
+  std::vector<DescribedArgument> arguments;  // in the order of the schema
+  ScalarType dtype;
+  DimVector strides;
+  bool is_written;
+};
+struct DescribedRead {
+  int value;
+  ScalarType dtype;
+  DimVector sizes, strides;
+  std::string why_apart;  // where it is computed by another group: why the two are not one
+};
+struct DescribedGroup {
+  DimVector shape;
+  std::vector<DescribedRead> reads;
+  std::vector<DescribedNode> nodes;
+  int64_t bytes;        // that the group reads and writes
+  int64_t bytes_alone;  // that its operators would read and write one after the other
+};
+
+// The groups in which `looked_at` would be computed; those of all that is pending if it is
+// undefined. Empty where nothing is.
+std::vector<DescribedGroup> describe(const Tensor& looked_at);
+
+}  // namespace treadle::fusion

@@ -1,0 +1,193 @@
+// The graph of pending values: who adds to it, and when it is computed.
+//
+// Everything that is pending is computed when something looks at any of it: then most of it is
+// needed, and what was computed together crosses memory once. If that fails (memory ends), what is
+// looked at is computed alone.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "aten/engine/deferral.h"
+#include "aten/fusion/lock.h"
+#include "aten/fusion/run.h"
+
+namespace treadle::fusion {
+namespace {
+
+// So many nodes are computed without anybody's look: they keep alive what they read.
+constexpr int64_t kMostNodes = 256;
+
+// Computes `root` and what it needs; without it, all that can be seen.
+void compute(const Node* root) {
+  for (const Group& group : partition(root)) run(group);
+}
+
+// What the node of a call reads, and whether that allows for waiting.
+class Sources {
+ public:
+  explicit Sources(const CheckedPointwise& call) {
+    for (const Tensor* t : call.inputs) add(*t, call.shape);
+  }
+  explicit Sources(const CheckedFold& call) { add(call.input, call.input.sizes()); }
+
+  bool may_wait() const { return is_known_ && (!changes_unseen_ || reads_pending_); }
+  // Whether each source of the node is its whole result.
+  bool reads_whole(const Node& node) const {
+    return std::all_of(all_.begin(), all_.begin() + count_, [&](const Source& source) {
+      return source.node.get() != &node || source.is_whole;
+    });
+  }
+  // Somebody may write what is read, and no operator would tell.
+  bool must_run_soon() const { return changes_unseen_; }
+
+  void give_to(Node& node) && {
+    node.input_count = count_;
+    for (int k = 0; k < count_; ++k) {
+      Source& source = all_[static_cast<size_t>(k)];
+      if (source.storage) source.storage->set_read_by_pending(true);
+      node.inputs[static_cast<size_t>(k)] = std::move(source);
+    }
+  }
+
+ private:
+  void add(const Tensor& t, IntList shape) {
+    const Storage& storage = t.storage();
+    if (!t.is_cpu() || !storage->has_memory() || !t.impl()->is_inside()) {
+      is_known_ = false;
+      return;
+    }
+    Source& source = all_[static_cast<size_t>(count_++)];
+    source.dtype = t.dtype();
+    source.sizes = t.sizes();
+    source.strides = t.strides();
+    source.offset = t.storage_offset();
+    if (Node* const node = pending_node(*storage)) {
+      source.node = IntrusivePtr<Node>(node);
+      source.is_whole = t.dtype() == node->dtype && t.sizes() == IntList(node->shape) &&
+                        t.sizes() == shape && t.strides() == IntList(node->strides) &&
+                        t.storage_offset() == 0;
+      reads_pending_ = true;
+    } else {
+      source.storage = storage;
+      changes_unseen_ = changes_unseen_ || storage->may_change_unseen();
+    }
+  }
+
+  std::array<Source, kMaxPointwiseInputs> all_;
+  int count_ = 0;
+  bool is_known_ = true;
+  bool changes_unseen_ = false;
+  bool reads_pending_ = false;
+};
+
+template <class Call>
+IntrusivePtr<Node> new_node(const Call& call, Sources&& sources) {
+  auto node = make_intrusive<Node>();
+  pending().add(*node);
+  node->compute = call.compute;
+  node->dtype = call.result;
+  node->shape = call.shape;
+  std::move(sources).give_to(*node);
+  return node;
+}
+
+IntrusivePtr<Node> node_of(const CheckedPointwise& call, Sources&& sources) {
+  IntrusivePtr<Node> node = new_node(call, std::move(sources));
+  node->pointwise = &call.op;
+  node->strides = call.strides;
+  std::copy(call.scalars.begin(), call.scalars.end(), node->scalars.begin());
+  return node;
+}
+
+IntrusivePtr<Node> node_of(const CheckedFold& call, Sources&& sources) {
+  IntrusivePtr<Node> node = new_node(call, std::move(sources));
+  node->fold = &call.op;
+  node->strides = contiguous_strides(call.shape);
+  node->row = call.row;
+  node->folded_dims = call.dims;
+  node->keepdim = call.keepdim;
+  return node;
+}
+
+class Graph final : public Deferral, public PendingValues {
+ public:
+  Tensor pointwise(const CheckedPointwise& call) override { return defer(call); }
+  Tensor fold(const CheckedFold& call) override { return defer(call); }
+
+  bool pointwise_inplace(const CheckedPointwise& call) override {
+    const Lock lock;
+    const Tensor& self = *call.inputs[0];
+    StorageImpl& storage = *self.storage();
+    Node* const former = pending_node(storage);
+    if (!lock.is_outermost() || former == nullptr || call.result != self.dtype() ||
+        former->target != &storage) {
+      return false;
+    }
+    Sources sources(call);
+    if (!sources.may_wait() || !sources.reads_whole(*former)) return false;
+    const bool runs_soon = sources.must_run_soon();
+    IntrusivePtr<Node> node = node_of(call, std::move(sources));
+    former->target = nullptr;
+    node->target = &storage;
+    storage.set_pending(node);
+    finish(runs_soon, *node);
+    return true;
+  }
+
+  void settle(StorageImpl& storage) override {
+    const Lock lock;
+    // A node that is being computed reads and writes addresses alone.
+    if (!lock.is_outermost()) return;
+    try {
+      compute(nullptr);
+    } catch (...) {
+      const Node* const node = pending_node(storage);
+      if (node == nullptr) throw;
+      compute(node);
+    }
+    storage.set_read_by_pending(false);
+  }
+
+  bool forget(StorageImpl& storage) noexcept override {
+    const Lock lock;
+    if (storage.use_count() > 1) return false;
+    if (Node* const node = pending_node(storage)) {
+      node->target = nullptr;
+      storage.set_pending(nullptr);
+    }
+    return true;
+  }
+
+ private:
+  template <class Call>
+  static Tensor defer(const Call& call) {
+    const Lock lock;
+    Sources sources(call);
+    if (!lock.is_outermost() || !sources.may_wait()) return {};
+    const bool runs_soon = sources.must_run_soon();
+    IntrusivePtr<Node> node = node_of(call, std::move(sources));
+    Storage storage = StorageImpl::awaiting(static_cast<size_t>(node->nbytes()), node);
+    node->target = storage.get();
+    Tensor result(
+        make_intrusive<TensorImpl>(std::move(storage), node->dtype, node->shape, node->strides, 0));
+    finish(runs_soon, *node);
+    return result;
+  }
+
+  static void finish(bool runs_soon, const Node& node) {
+    if (runs_soon)
+      compute(&node);
+    else if (pending().size() > kMostNodes)
+      compute(nullptr);
+  }
+};
+
+[[maybe_unused]] const bool installed = [] {
+  static Graph graph;
+  set_deferral(&graph);
+  set_pending_values(&graph);
+  return true;
+}();
+
+}  // namespace
+}  // namespace treadle::fusion

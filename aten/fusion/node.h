@@ -1,0 +1,90 @@
+// Node: a checked operator call whose result is pending. The nodes of a program form a graph, in
+// which each reads memory or the results of nodes before it.
+//
+// All of this is used under the lock of the graph (graph.cc).
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include "aten/engine/pointwise.h"
+#include "aten/engine/reduce.h"
+#include "core/base/array_ref.h"
+
+namespace treadle::fusion {
+
+struct Node;
+
+// What a node reads: the result of another node, or memory.
+struct Source {
+  IntrusivePtr<Node> node;  // null for memory
+  Storage storage;          // null for a node
+  ScalarType dtype;
+  DimVector sizes, strides;  // in elements
+  int64_t offset = 0;
+  // The source is a node, and each element is read for the element of the same place.
+  bool is_whole = false;
+};
+
+struct Node final : PendingValue {
+  ~Node() override;
+
+  // The operator: on elements, or one that folds the last dimensions of its input, whose elements
+  // lie in order.
+  const PointwiseOp* pointwise = nullptr;
+  const ReduceOp* fold = nullptr;
+  ScalarType compute, dtype;  // of the computation and of the result
+  std::array<Source, kMaxPointwiseInputs> inputs;
+  int input_count = 0;
+  std::array<Scalar, kMaxPointwiseScalars> scalars;
+  DimVector shape, strides;  // of the result, which has offset 0
+  int64_t row = 0;           // elements that a fold makes one of
+  DimVector folded_dims;
+  bool keepdim = false;
+  // The storage that waits for the result: null where nothing but other nodes can see it.
+  StorageImpl* target = nullptr;
+  // The result once it was computed, while other nodes read it.
+  Storage memory;
+  bool is_computed = false;
+
+  // The neighbours in the list of all that are not computed, oldest first.
+  Node* before = nullptr;
+  Node* after = nullptr;
+
+  // For the walk that is going on.
+  bool is_needed = false;
+  bool is_read_outside = false;  // of its group
+  int group = -1;
+  int value = -1;  // its number in the program of its group
+
+  int64_t numel() const;
+  int64_t nbytes() const { return numel() * item_size(dtype); }
+  const Operator& op() const { return fold ? *fold->op : *pointwise->op; }
+  // Whether what it computes is seen outside of its group, so that it goes to memory.
+  bool is_written() const { return target != nullptr || is_read_outside; }
+};
+
+// What the storage waits for; null where its bytes are there.
+inline Node* pending_node(const StorageImpl& storage) {
+  return static_cast<Node*>(storage.pending());
+}
+
+// All nodes that are not computed, in the order in which they were made, so that each comes behind
+// those that it reads.
+class Pending {
+ public:
+  void add(Node& node) noexcept;
+  void remove(Node& node) noexcept;
+  Node* oldest() const noexcept { return first_; }
+  Node* latest() const noexcept { return last_; }
+  int64_t size() const noexcept { return size_; }
+
+ private:
+  Node* first_ = nullptr;
+  Node* last_ = nullptr;
+  int64_t size_ = 0;
+};
+Pending& pending() noexcept;
+
+}  // namespace treadle::fusion

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aten/fusion/partition.h"
+
+#include <algorithm>
+
+namespace treadle::fusion {
+namespace {
+
+// Operands of a group, so that those of its tiles fit the nearest caches.
+constexpr size_t kMostOperands = 24;
+
+int64_t bytes_of(const Source& source) { return product(source.sizes) * item_size(source.dtype); }
+
+// Whether the source is all of its node's result, element by element, whatever the shape.
+bool is_in_order(const Source& source) {
+  return source.offset == 0 && source.dtype == source.node->dtype &&
+         product(source.sizes) == source.node->numel() &&
+         IntList(source.strides) == IntList(contiguous_strides(source.sizes));
+}
+
+// Whether the source, an element for each row of the group, is seen along the rows.
+bool runs_along_rows(const Source& source, const Group& group) {
+  if (source.offset != 0 || source.dtype != source.node->dtype) return false;
+  const DimVector strides = broadcast_strides(group.shape, source.sizes, source.strides);
+  const size_t rows = group.rows().size();
+  int64_t expected = 1;
+  for (size_t d = group.shape.size(); d-- > 0;) {
+    if (d < rows) {
+      if (group.shape[d] != 1 && strides[d] != expected) return false;
+      expected *= group.shape[d];
+    } else if (group.shape[d] != 1 && strides[d] != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// What a group reads from memory, for elements or for rows.
+struct Operand {
+  const Source* source;
+  bool is_of_rows;
+};
+
+// The groups so far, with their operands.
+class Groups {
+ public:
+  void place(Node& node) {
+    const int first = first_after_inputs(node);
+    int best = -1;
+    int64_t most = 0;
+    for (int g = first; g < static_cast<int>(groups_.size()); ++g) {
+      if (!fits(node, g)) continue;
+      const int64_t shared = shared_bytes(node, g);
+      if (shared > most) best = g, most = shared;
+    }
+    if (best < 0) {
+      best = static_cast<int>(groups_.size());
+      groups_.emplace_back();
+      groups_.back().shape = node.fold ? node.inputs[0].sizes : node.shape;
+      reads_.emplace_back();
+      written_.push_back(0);
+    }
+    add(node, best);
+  }
+
+  std::vector<Group> take() && { return std::move(groups_); }
+
+ private:
+  static bool is_pending(const Source& source) { return source.node && !source.node->is_computed; }
+
+  // The last group of those that the node reads: it stands in that or behind it.
+  static int first_after_inputs(const Node& node) {
+    int first = 0;
+    for (int k = 0; k < node.input_count; ++k) {
+      const Source& source = node.inputs[static_cast<size_t>(k)];
+      if (is_pending(source)) first = std::max(first, source.node->group);
+    }
+    return first;
+  }
+
+  // The bytes that the node would not read, or not read again, if it were in the group.
+  int64_t shared_bytes(const Node& node, int g) const {
+    int64_t bytes = 0;
+    for (int k = 0; k < node.input_count; ++k) {
+      const Source& source = node.inputs[static_cast<size_t>(k)];
+      if (is_inside(node, source, g) || reads(node, source, g)) bytes += bytes_of(source);
+    }
+    return bytes;
+  }
+
+  bool is_inside(const Node& node, const Source& source, int g) const {
+    return is_pending(source) && source.node->group == g &&
+           groups_[static_cast<size_t>(g)].has_inside(node, source);
+  }
+  bool reads(const Node& node, const Source& source, int g) const {
+    const auto& all = reads_[static_cast<size_t>(g)];
+    const bool of_rows = reads_for_rows(node, groups_[static_cast<size_t>(g)]);
+    return std::any_of(all.begin(), all.end(), [&](const Operand& o) {
+      return o.is_of_rows == of_rows && is_same_memory(*o.source, source);
+    });
+  }
+
+  bool fits(const Node& node, int g) const {
+    const auto group = static_cast<size_t>(g);
+    if (!has_shape_of(node, groups_[group])) return false;
+    size_t operands = reads_[group].size() + written_[group] + (node.target ? 1 : 0);
+    for (int k = 0; k < node.input_count; ++k) {
+      const Source& source = node.inputs[static_cast<size_t>(k)];
+      const bool inside = is_inside(node, source, g);
+      if (is_pending(source) && source.node->group == g && !inside) return false;
+      if (!inside && !reads(node, source, g)) ++operands;
+    }
+    return operands <= kMostOperands;
+  }
+
+  static bool has_shape_of(const Node& node, const Group& group) {
+    if (node.fold) {
+      return IntList(node.inputs[0].sizes) == IntList(group.shape) &&
+             (group.row == 0 || group.row == node.row);
+    }
+    if (IntList(node.shape) == IntList(group.shape)) return true;
+    // For rows: the shape of the rows, perhaps with a dimension of 1 for each that was folded.
+    const IntList rows = group.rows(), shape = node.shape;
+    if (group.row == 0 || shape.size() < rows.size() ||
+        IntList(node.strides) != IntList(contiguous_strides(shape)) ||
+        (shape.size() != rows.size() && shape.size() != group.shape.size())) {
+      return false;
+    }
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (shape[d] != (d < rows.size() ? rows[d] : 1)) return false;
+    return true;
+  }
+
+  void add(Node& node, int g) {
+    const auto at = static_cast<size_t>(g);
+    Group& group = groups_[at];
+    if (node.fold) {
+      group.row = node.row;
+      group.row_dims = node.folded_dims.size();
+    }
+    node.group = g;
+    group.nodes.push_back(&node);
+    if (node.target) ++written_[at];
+    for (int k = 0; k < node.input_count; ++k) {
+      const Source& source = node.inputs[static_cast<size_t>(k)];
+      if (is_inside(node, source, g)) continue;
+      if (is_pending(source)) source.node->is_read_outside = true;
+      if (!reads(node, source, g)) reads_[at].push_back({&source, reads_for_rows(node, group)});
+    }
+  }
+
+  std::vector<Group> groups_;
+  std::vector<std::vector<Operand>> reads_;  // of each group, from memory
+  std::vector<size_t> written_;              // results of each group that tensors hold
+};
+
+void mark_sources(const Node& node) {
+  for (int k = 0; k < node.input_count; ++k) {
+    Node* const source = node.inputs[static_cast<size_t>(k)].node.get();
+    if (source == nullptr || source->is_computed) continue;
+    if (node.is_needed)
+      source->is_needed = true;
+    else
+      source->is_read_outside = true;
+  }
+}
+
+void mark_needed(const Node* root) {
+  for (Node* node = pending().oldest(); node != nullptr; node = node->after) {
+    node->is_needed = root ? node == root : node->target != nullptr;
+    node->is_read_outside = false;
+    node->group = -1;
+  }
+  for (Node* node = pending().latest(); node != nullptr; node = node->before) mark_sources(*node);
+}
+
+}  // namespace
+
+bool Group::has_inside(const Node& node, const Source& source) const {
+  const bool node_of_rows = is_of_rows(node), source_of_rows = is_of_rows(*source.node);
+  if (node.fold) return !source_of_rows && source.is_whole;
+  if (node_of_rows) return source_of_rows && is_in_order(source);
+  return source_of_rows ? runs_along_rows(source, *this) : source.is_whole;
+}
+
+bool reads_for_rows(const Node& node, const Group& group) {
+  return node.fold == nullptr && group.is_of_rows(node);
+}
+
+bool is_same_memory(const Source& a, const Source& b) {
+  return a.node == b.node && a.storage == b.storage && a.offset == b.offset && a.dtype == b.dtype &&
+         IntList(a.sizes) == IntList(b.sizes) && IntList(a.strides) == IntList(b.strides);
+}
+
+std::vector<Group> partition(const Node* root) {
+  mark_needed(root);
+  Groups groups;
+  for (Node* node = pending().oldest(); node != nullptr; node = node->after)
+    if (node->is_needed) groups.place(*node);
+  return std::move(groups).take();
+}
+
+}  // namespace treadle::fusion

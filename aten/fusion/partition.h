@@ -1,0 +1,40 @@
+// Partition: cuts the graph of pending nodes into groups. The nodes of a group are computed in one
+// pass over tiles, so that what passes between them stays in the nearest cache; what passes between
+// groups is written to memory. The groups are ordered: each reads only groups before it.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "aten/fusion/node.h"
+
+namespace treadle::fusion {
+
+struct Group {
+  std::vector<Node*> nodes;  // in order
+  DimVector shape;           // of the elements
+  int64_t row = 0;      // elements of a row, which folds make one of; 0 where nothing is folded
+  size_t row_dims = 0;  // dimensions of a row: the last ones of the shape
+
+  // What a node of the group computes: elements, or an element for each row.
+  bool is_of_rows(const Node& node) const {
+    return node.fold != nullptr || IntList(node.shape) != IntList(shape);
+  }
+  // Whether the node reads the result of a node of the group while it is in the cache.
+  bool has_inside(const Node& node, const Source& source) const;
+  // The dimensions whose elements are the rows.
+  IntList rows() const { return {shape.data(), shape.size() - row_dims}; }
+};
+
+// Whether what the node reads from memory has an element for each row of the group.
+bool reads_for_rows(const Node& node, const Group& group);
+
+// The groups in which `root` and what it needs are computed; without it, all that can be seen. Sets
+// what the nodes keep for the walk.
+std::vector<Group> partition(const Node* root);
+
+// Whether two sources are the same elements of memory.
+bool is_same_memory(const Source& a, const Source& b);
+
+}  // namespace treadle::fusion

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aten/fusion/run.h"
+
+#include <span>
+
+#include "aten/engine/cpu/program.h"
+#include "aten/engine/cpu/tiles.h"
+#include "aten/engine/loop_geometry.h"
+
+namespace treadle::fusion {
+namespace {
+
+using Nodes = std::span<Node* const>;
+
+// What a program reads from memory, for elements or for rows.
+struct Operand {
+  const Source* source;
+  const Node* reader;  // the first one
+  bool is_of_rows;
+
+  simd::Extent extent() const { return is_of_rows ? simd::Extent::Rows : simd::Extent::Elements; }
+};
+
+// The program of some nodes of a group, and its operands.
+class Lowering {
+ public:
+  Lowering(const Group& group, Nodes nodes) : group_(group), nodes_(nodes) { find_reads(); }
+  ~Lowering() {
+    for (Node* node : nodes_) node->value = -1;
+  }
+
+  size_t operands() const {
+    size_t count = reads_.size();
+    for (const Node* node : nodes_) count += node->is_written();
+    return count;
+  }
+
+  void run(ArrayRef<Storage> results) {
+    program_.set_row(group_.row);
+    for (const Operand& read : reads_) program_.read(read.source->dtype, read.extent());
+    for (Node* node : nodes_) node->value = program_.add(step(*node));
+    for (const Node* node : nodes_)
+      if (node->is_written()) program_.write(node->value);
+    place(results);
+    const IntList rows = group_.rows();
+    static constexpr int64_t kOne = 1;
+    simd::run_program(program_, {operands_.data(), operands_.size()}, shape_,
+                      rows.empty() ? IntList(&kOne, 1) : rows);
+  }
+
+ private:
+  // Whether the source is computed by the program: its node has a number, or the mark of one that
+  // will have one.
+  bool has(const Node& node, const Source& source) const {
+    return source.node && source.node->value != -1 && group_.has_inside(node, source);
+  }
+
+  void find_reads() {
+    for (Node* node : nodes_) {
+      for (int k = 0; k < node->input_count; ++k) {
+        const Source& source = node->inputs[static_cast<size_t>(k)];
+        if (!has(*node, source) && place_of(*node, source) < 0)
+          reads_.push_back({&source, node, reads_for_rows(*node, group_)});
+      }
+      node->value = kInside;
+    }
+  }
+  int place_of(const Node& node, const Source& source) const {
+    const bool of_rows = reads_for_rows(node, group_);
+    for (size_t r = 0; r < reads_.size(); ++r)
+      if (reads_[r].is_of_rows == of_rows && is_same_memory(*reads_[r].source, source))
+        return static_cast<int>(r);
+    return -1;
+  }
+
+  simd::ProgramStep step(const Node& node) const {
+    simd::ProgramStep step = node.fold ? fold_of(node) : block_of(node);
+    step.dtype = node.dtype;
+    step.input_count = node.input_count;
+    step.scalars = node.scalars.data();
+    step.extent = group_.is_of_rows(node) ? simd::Extent::Rows : simd::Extent::Elements;
+    for (int k = 0; k < node.input_count; ++k) {
+      const Source& source = node.inputs[static_cast<size_t>(k)];
+      step.inputs[static_cast<size_t>(k)] =
+          has(node, source) ? source.node->value : place_of(node, source);
+    }
+    return step;
+  }
+  static simd::ProgramStep block_of(const Node& node) {
+    const simd::PointwiseBlocks& blocks = node.pointwise->cpu_blocks();
+    simd::ProgramStep step{};
+    step.block = blocks.by_dtype[static_cast<size_t>(node.compute)];
+    step.compute = node.compute;
+    step.result = blocks.bool_result ? ScalarType::Bool : node.compute;
+    return step;
+  }
+  static simd::ProgramStep fold_of(const Node& node) {
+    simd::ProgramStep step{};
+    step.fold = &node.fold->cpu_blocks().by_dtype[static_cast<size_t>(node.compute)];
+    step.compute = step.result = node.compute;
+    return step;
+  }
+
+  // The operands over the shape, results first: where nothing is of rows, in the order in which
+  // memory lies.
+  void place(ArrayRef<Storage> results) {
+    const size_t written = results.size();
+    strides_.resize(reads_.size() + written);
+    operands_.resize(strides_.size());
+    size_t next = 0;
+    for (const Node* node : nodes_) {
+      if (!node->is_written()) continue;
+      const bool of_rows = group_.is_of_rows(*node);
+      add(next, results[next], 0, of_rows ? IntList(node->shape) : IntList(group_.shape),
+          node->shape, node->strides, node->dtype, of_rows, reads_.size() + next);
+      ++next;
+    }
+    for (size_t r = 0; r < reads_.size(); ++r) {
+      const Source& s = *reads_[r].source;
+      const bool of_rows = reads_[r].is_of_rows;
+      add(written + r, s.node ? s.node->memory : s.storage, s.offset,
+          of_rows ? IntList(reads_[r].reader->shape) : IntList(group_.shape), s.sizes, s.strides,
+          s.dtype, of_rows, r);
+    }
+    shape_ = group_.shape;
+    if (group_.row == 0)
+      order_dimensions(shape_, strides_.data(), static_cast<int>(strides_.size()));
+    if (shape_.empty()) shape_.push_back(1);
+    for (size_t k = 0; k < strides_.size(); ++k)
+      operands_[k < written ? reads_.size() + k : k - written].strides = strides_[k].data();
+  }
+
+  void add(size_t at, const Storage& storage, int64_t offset, IntList shape, IntList sizes,
+           IntList strides, ScalarType dtype, bool of_rows, size_t operand) {
+    const int64_t item = item_size(dtype);
+    DimVector& s = strides_[at];
+    s = broadcast_strides(shape, sizes, strides);
+    // What is of rows may have dimensions of 1 for those that were folded.
+    if (of_rows) s.resize(group_.rows().size());
+    if (s.empty()) s.push_back(0);
+    for (int64_t& stride : s) stride *= item;
+    operands_[operand] = {static_cast<char*>(storage->address()) + offset * item, nullptr, dtype};
+  }
+
+  static constexpr int kInside = -2;  // a node of this program whose number is not known yet
+
+  const Group& group_;
+  Nodes nodes_;
+  std::vector<Operand> reads_;
+  simd::Program program_;
+  DimVector shape_;
+  std::vector<DimVector> strides_;  // in bytes: of the results, then of what is read
+  std::vector<PointwiseOperand> operands_;
+};
+
+// The memory of the results of a group until they are there.
+class Results {
+ public:
+  explicit Results(Nodes nodes) {
+    try {
+      for (Node* node : nodes) {
+        if (!node->is_written()) continue;
+        if (node->target == nullptr) {
+          storages_.push_back(
+              make_intrusive<StorageImpl>(static_cast<size_t>(node->nbytes()), kCPU));
+          continue;
+        }
+        storages_.emplace_back(node->target);
+        node->target->allocate_pending();
+      }
+    } catch (...) {
+      take_back();
+      throw;
+    }
+  }
+  ~Results() {
+    if (!are_there_) take_back();
+  }
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+
+  ArrayRef<Storage> storages() const { return {storages_.data(), storages_.size()}; }
+
+  void hand_over(Nodes nodes) noexcept {
+    are_there_ = true;
+    size_t next = 0;
+    for (Node* node : nodes) {
+      if (node->is_written()) node->memory = storages_[next++];
+      node->is_computed = true;
+      pending().remove(*node);
+      StorageImpl* const target = std::exchange(node->target, nullptr);
+      for (Source& source : node->inputs) source = Source{};
+      if (target != nullptr) target->arrive();
+    }
+  }
+
+ private:
+  void take_back() noexcept {
+    for (const Storage& storage : storages_)
+      if (storage->pending() != nullptr) storage->deallocate_pending();
+  }
+
+  std::vector<Storage> storages_;
+  bool are_there_ = false;
+};
+
+void run(const Group& group, Nodes nodes) {
+  {
+    Lowering lowering(group, nodes);
+    if (lowering.operands() <= simd::Tiles::kMaxOperands) {
+      Results results(nodes);
+      lowering.run(results.storages());
+      results.hand_over(nodes);
+      return;
+    }
+  }
+  // Too many operands for one pass over tiles: two passes, between which values go to memory.
+  const Nodes first = nodes.first(nodes.size() / 2), second = nodes.subspan(first.size());
+  for (const Node* node : second)
+    for (int k = 0; k < node->input_count; ++k)
+      if (Node* const source = node->inputs[static_cast<size_t>(k)].node.get())
+        source->is_read_outside = true;
+  run(group, first);
+  run(group, second);
+}
+
+}  // namespace
+
+void run(const Group& group) {
+  // Storages and readers let the nodes go as they get their bytes.
+  std::vector<IntrusivePtr<Node>> kept;
+  for (Node* node : group.nodes) kept.emplace_back(node);
+  run(group, Nodes(group.nodes));
+}
+
+}  // namespace treadle::fusion

@@ -1,0 +1,86 @@
+// treadle.fusion: which calls wait, and how those that do are grouped.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "aten/engine/deferral.h"
+#include "aten/fusion/describe.h"
+#include "python_bindings/csrc/arguments/casters.h"
+#include "python_bindings/csrc/arguments/constants.h"
+#include "python_bindings/csrc/arguments/convert.h"
+#include "python_bindings/csrc/module.h"
+#include "python_bindings/csrc/tensors/tensor_object.h"
+
+namespace py = pybind11;
+
+namespace treadle::python {
+namespace {
+
+std::optional<int64_t> exchange_here(std::optional<int64_t> least) {
+  const std::optional<int64_t> before = deferral_here();
+  set_deferral_here(least);
+  return before;
+}
+
+int64_t exchange_everywhere(int64_t least) {
+  const int64_t before = deferral_everywhere();
+  set_deferral_everywhere(least);
+  return before;
+}
+
+py::tuple to_tuple(IntList list) {
+  py::tuple t(list.size());
+  for (size_t i = 0; i < list.size(); ++i) t[i] = py::int_(list[i]);
+  return t;
+}
+
+py::object dtype_object(ScalarType t) { return py::reinterpret_steal<py::object>(wrap(t)); }
+
+py::object to_object(fusion::Nothing) { return py::none(); }
+py::object to_object(fusion::DescribedValue v) { return py::make_tuple(v.number); }
+py::object to_object(const Scalar& s) { return py::reinterpret_steal<py::object>(wrap(s)); }
+py::object to_object(ScalarType t) { return dtype_object(t); }
+py::object to_object(const DimVector& list) { return py::list(to_tuple(list)); }
+
+py::list arguments_of(const fusion::DescribedNode& node) {
+  py::list arguments;
+  for (const fusion::DescribedArgument& argument : node.arguments)
+    std::visit([&](const auto& a) { arguments.append(to_object(a)); }, argument);
+  return arguments;
+}
+
+// (shape, reads, nodes, bytes) of each group: reads are (value, dtype, sizes, strides, why), nodes
+// (value, operator, arguments, dtype, strides, is_written), where an argument that is a value is a
+// tuple with its number.
+py::list describe(const py::object& tensor) {
+  py::list groups;
+  const Tensor looked_at = tensor.is_none() ? Tensor() : unwrap(tensor.ptr());
+  for (const fusion::DescribedGroup& g : fusion::describe(looked_at)) {
+    py::list reads, nodes;
+    for (const fusion::DescribedRead& r : g.reads)
+      reads.append(py::make_tuple(r.value, dtype_object(r.dtype), to_tuple(r.sizes),
+                                  to_tuple(r.strides), r.why_apart));
+    for (const fusion::DescribedNode& n : g.nodes)
+      nodes.append(py::make_tuple(n.value, n.op, arguments_of(n), dtype_object(n.dtype),
+                                  to_tuple(n.strides), n.is_written));
+    groups.append(py::make_tuple(to_tuple(g.shape), reads, nodes, g.bytes, g.bytes_alone));
+  }
+  return groups;
+}
+
+}  // namespace
+
+void init_fusion(PyObject* module) {
+  auto m = py::reinterpret_borrow<py::module_>(module);
+  m.def("_exchange_deferral", &exchange_here, py::arg("least").none(true),
+        "Defers this thread's calls whose results have at least so many elements; None: as all "
+        "threads do. Returns what was set before.");
+  m.def("_exchange_deferral_everywhere", &exchange_everywhere, py::arg("least"),
+        "The same for all threads that have no setting of their own.");
+  m.attr("_DEFER_NEVER") = kDeferNever;
+  m.def("_describe_pending", &describe, py::arg("tensor"),
+        "The groups in which what is pending would be computed now.");
+}
+
+}  // namespace treadle::python

@@ -1,0 +1,73 @@
+"""What would be computed now, and how: as text and as a picture."""
+
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional, Tuple
+
+from treadle import _C
+from treadle._C import Tensor
+
+from .group import Group, Read, Step, Value
+
+
+class ExplainedGroup(NamedTuple):
+    """A group, and what it costs."""
+
+    group: Group
+    bytes: int  # that it reads and writes
+    bytes_alone: int  # that its operators would read and write one after the other
+
+
+class Explanation:
+    """The groups in which values that wait would be computed, in order; `str` is their text."""
+
+    def __init__(self, groups: Tuple[ExplainedGroup, ...]) -> None:
+        self.groups = groups
+
+    @property
+    def bytes_saved(self) -> int:
+        """Bytes that are not read and written, since the groups keep values in the cache."""
+        return sum(g.bytes_alone - g.bytes for g in self.groups)
+
+    def __str__(self) -> str:
+        if not self.groups:
+            return "nothing waits"
+        texts = []
+        for explained in self.groups:
+            count = len(explained.group.steps)
+            texts.append(
+                f"{explained.group}\n"
+                f"  {count} operator{'s' if count > 1 else ''} in one pass: "
+                f"{explained.bytes} bytes instead of {explained.bytes_alone}"
+            )
+        return "\n".join(texts)
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {len(self.groups)} groups, {self.bytes_saved} bytes saved>"
+
+
+def explain(x: Optional[Tensor] = None) -> Explanation:
+    """The groups in which `x` would be computed; without it, those of everything that waits.
+
+    Nothing is computed by this. TypeError for what is no tensor.
+    """
+    if x is not None and not isinstance(x, Tensor):
+        raise TypeError(f"explain: expected a tensor, got {type(x).__name__}")
+    return Explanation(tuple(_explained(*parts) for parts in _C._describe_pending(x)))
+
+
+def _explained(shape: Any, reads: Any, nodes: Any, moved: int, alone: int) -> ExplainedGroup:
+    steps = (
+        Step(
+            value,
+            operator,
+            tuple(Value(*a) if isinstance(a, tuple) else a for a in arguments),
+            dtype,
+            strides,
+            is_written,
+        )
+        for value, operator, arguments, dtype, strides, is_written in nodes
+    )
+    return ExplainedGroup(Group(shape, tuple(Read(*r) for r in reads), tuple(steps)), moved, alone)

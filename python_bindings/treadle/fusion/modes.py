@@ -1,0 +1,81 @@
+"""Where operators wait: in a block, in a function, or everywhere."""
+
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional
+
+from treadle import _C
+from treadle.autograd.grad_mode import _Mode
+
+# Elements of a result from which on waiting pays: measured by benchmarks/fusion.py.
+DEFAULT_LEAST = 32768
+
+_NEVER: int = _C._DEFER_NEVER
+
+
+def _checked(name: str, least: Any) -> int:
+    if isinstance(least, bool) or not isinstance(least, int):
+        raise TypeError(f"{name}: expected an int for argument 'least', got {type(least).__name__}")
+    if least < 0:
+        raise ValueError(f"{name}: expected argument 'least' >= 0, got {least}")
+    return min(least, _NEVER)
+
+
+class fuse(_Mode):
+    """Operators of this thread wait in the block, or in the function that this decorates.
+
+    A result waits if it has at least `least` elements. `enabled=False` makes a block inside another
+    in which nothing waits. What waits at the end of a block goes on waiting.
+    """
+
+    def __new__(cls, function: Optional[Callable] = None, **_: Any) -> Any:
+        if function is None:
+            return object.__new__(cls)
+        if not callable(function):
+            raise TypeError(f"fuse: expected a function, got {type(function).__name__}")
+        return cls()(function)  # @fuse without parentheses
+
+    def __init__(
+        self,
+        function: Optional[Callable] = None,
+        *,
+        least: int = DEFAULT_LEAST,
+        enabled: bool = True,
+    ) -> None:
+        self._least = _checked("fuse", least) if enabled else _NEVER
+        self._previous: List[Optional[int]] = []
+
+    def _clone(self) -> fuse:
+        return fuse(least=self._least)
+
+    def __enter__(self) -> None:
+        self._previous.append(_C._exchange_deferral(self._least))
+
+    def __exit__(self, *exc: Any) -> None:
+        _C._exchange_deferral(self._previous.pop())
+
+
+def enable(*, least: int = DEFAULT_LEAST) -> None:
+    """Operators of all threads wait, where no `fuse` block says otherwise.
+
+    A result waits if it has at least `least` elements.
+    """
+    _C._exchange_deferral_everywhere(_checked("enable", least))
+
+
+def disable() -> None:
+    """Ends what `enable` began. What waits goes on waiting."""
+    _C._exchange_deferral_everywhere(_NEVER)
+
+
+def is_enabled() -> bool:
+    """Whether operators of this thread may wait now."""
+    here = _C._exchange_deferral(None)
+    _C._exchange_deferral(here)
+    if here is not None:
+        return here != _NEVER
+    everywhere = _C._exchange_deferral_everywhere(_NEVER)
+    _C._exchange_deferral_everywhere(everywhere)
+    return everywhere != _NEVER
