@@ -6,6 +6,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <exception>
 
 #include "aten/engine/deferral.h"
 #include "aten/fusion/lock.h"
@@ -175,10 +176,16 @@ class Graph final : public Deferral, public PendingValues {
   }
 
   static void finish(bool runs_soon, const Node& node) {
-    if (runs_soon)
+    if (runs_soon) {
       compute(&node);
-    else if (pending().size() > kMostNodes)
-      compute(nullptr);
+    } else if (pending().size() > kMostNodes) {
+      try {
+        compute(nullptr);
+      } catch (const std::exception&) {
+        // Who looks at what failed gets the error. This call is not about it.
+        compute(&node);
+      }
+    }
   }
 };
 

@@ -154,6 +154,18 @@ def _pending(t: treadle.Tensor) -> treadle.Tensor:
     return t.logical_and(t) if t.dtype is treadle.bool else t.mul(1)
 
 
+def fused_pairs() -> list:
+    """(operator, dtype): operators on elements and reductions with all their dtypes, the others,
+    whose arguments alone wait, with one.
+    """
+    out: dict[str, Any] = {}
+    for pair in cases.pairs():
+        op, _ = pair.values
+        waits = op.kind in ("pointwise", "reduce")
+        out.setdefault(pair.id if waits else op.id, pair)
+    return list(out.values())
+
+
 def fusion_agrees(op: Operator, dtype: str) -> None:
     """A call whose arguments and results wait has the bits of one that runs at once."""
     for sample in samples_of(op, dtype):

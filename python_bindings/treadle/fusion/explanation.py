@@ -65,7 +65,7 @@ def _explained(shape: Any, reads: Any, nodes: Any, moved: int, alone: int) -> Ex
             operator,
             tuple(Value(*a) if isinstance(a, tuple) else a for a in arguments),
             dtype,
-            strides,
+            strides if is_written else (),
             is_written,
         )
         for value, operator, arguments, dtype, strides, is_written in nodes

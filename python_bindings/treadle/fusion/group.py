@@ -60,7 +60,7 @@ class Step:
     operator: str  # "aten::add.Tensor"
     arguments: Tuple[Argument, ...]  # in the order of its schema
     dtype: _C.dtype
-    strides: Tuple[int, ...]
+    strides: Tuple[int, ...]  # empty where it is not written
     is_written: bool  # to memory: a tensor or another group reads it
 
     def __str__(self) -> str:

@@ -20,6 +20,11 @@ def test_gradcheck(op: Operator, dtype: str) -> None:
     checks.gradients(op, dtype)
 
 
+@pytest.mark.parametrize("op, dtype", [p for p in PAIRS if p.id.endswith("-float64")])
+def test_fused_gradients_agree(op: Operator, dtype: str) -> None:
+    checks.fused_gradients_agree(op, dtype)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("op, dtype", PAIRS)
 def test_gradgradcheck(op: Operator, dtype: str) -> None:

@@ -87,7 +87,7 @@ def test_same_bits_at_any_thread_count(op: Operator, dtype: str) -> None:
     checks.same_bits_at_any_thread_count(op, dtype)
 
 
-@pytest.mark.parametrize("op, dtype", PAIRS)
+@pytest.mark.parametrize("op, dtype", checks.fused_pairs())
 def test_fusion_agrees(op: Operator, dtype: str) -> None:
     checks.fusion_agrees(op, dtype)
 

@@ -1,0 +1,155 @@
+"""Where operators wait, what the modes refuse, and what `explain` shows of them."""
+
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Iterator
+
+import pytest
+
+import treadle
+from treadle.fusion import Group, explain
+
+
+def waits(t: treadle.Tensor) -> bool:
+    return bool(explain(t).groups)
+
+
+def test_a_block_a_function_and_a_generator() -> None:
+    x, z = treadle.randn(8), treadle.randn(8)
+    with treadle.fuse(least=0):
+        y = x + 1
+        assert waits(y) and treadle.fusion.is_enabled()
+        with treadle.fuse(enabled=False):
+            assert not waits(z + 1) and not treadle.fusion.is_enabled()
+        assert waits(z + 1)
+    assert waits(y) and not waits(z + 1)  # what waits goes on waiting
+    assert y.tolist() == (x + 1).tolist() and not waits(y)
+
+    @treadle.fuse
+    def small(t: treadle.Tensor) -> bool:
+        return waits(t + 1)
+
+    assert not small(x) and small(treadle.randn(treadle.fusion.DEFAULT_LEAST))
+
+    @treadle.fuse(least=0)
+    def each(t: treadle.Tensor) -> Iterator[treadle.Tensor]:
+        yield t + 1
+        yield t + 2
+
+    values = each(x)
+    assert waits(next(values)) and not waits(x + 1) and waits(next(values))
+
+
+def test_everywhere_and_an_exception_in_a_block() -> None:
+    x = treadle.randn(8)
+    found = []
+    treadle.fusion.enable(least=0)
+    try:
+        thread = threading.Thread(target=lambda: found.append(waits(x + 1)))
+        thread.start()
+        thread.join()
+        assert found == [True] and waits(x + 1) and treadle.fusion.is_enabled()
+    finally:
+        treadle.fusion.disable()
+    assert not waits(x + 1) and not treadle.fusion.is_enabled()
+    with pytest.raises(ZeroDivisionError):
+        with treadle.fuse(least=0):
+            raise ZeroDivisionError
+    assert not waits(x + 1)
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda: treadle.fuse(3), TypeError, "fuse: expected a function, got int"),
+        (
+            lambda: treadle.fuse(least=2.5),
+            TypeError,
+            "fuse: expected an int for argument 'least', got float",
+        ),
+        (
+            lambda: treadle.fusion.enable(least=-1),
+            ValueError,
+            "enable: expected argument 'least' >= 0, got -1",
+        ),
+        (lambda: explain(3), TypeError, "explain: expected a tensor, got int"),
+        (
+            lambda: Group.parse("grup (1,)"),
+            ValueError,
+            "Group.parse: expected a line that begins with 'group ', got 'grup (1,)'",
+        ),
+        (
+            lambda: Group.parse("group (1,)\n  %0 = write"),
+            ValueError,
+            "Group.parse: expected a read or a step of a group, got '%0 = write'",
+        ),
+        (
+            lambda: Group.parse("group (1,)\n  %0 = read float31 (1,) strides (1,)"),
+            ValueError,
+            "Group.parse: expected the name of a dtype, got 'float31'",
+        ),
+        (
+            lambda: Group.parse("group (1,)\n  %0 = read float32 (1,) strides (1,)").run([]),
+            ValueError,
+            "Group.run: expected 1 tensors, as the group reads, got 0",
+        ),
+    ],
+)
+def test_refused(call: Any, error: Any, text: str) -> None:
+    with pytest.raises(error) as raised:
+        call()
+    assert str(raised.value) == text
+
+
+def layer_norm(x: treadle.Tensor, w: treadle.Tensor) -> treadle.Tensor:
+    d = x - x.mean(-1, keepdim=True)
+    return d / ((d * d).mean(-1, keepdim=True) + 1e-5).sqrt() * w
+
+
+def test_explanation() -> None:
+    x, w = treadle.randn(10, 32), treadle.randn(32)
+    expected = layer_norm(x, w)
+    with treadle.fuse(least=0):
+        y = layer_norm(x, w)
+    assert str(explain(y)) == (
+        "group (10, 32)\n"
+        "  %0 = read float32 (10, 32) strides (32, 1)\n"
+        "  %8 = read float32 (32,) strides (1,)\n"
+        "  %1 = aten::mean.dim(%0, [1], True, None) float32\n"
+        "  %2 = aten::sub.Tensor(%0, %1, 1) float32\n"
+        "  %3 = aten::mul.Tensor(%2, %2) float32\n"
+        "  %4 = aten::mean.dim(%3, [1], True, None) float32\n"
+        "  %5 = aten::add.Scalar(%4, 1e-05, 1) float32\n"
+        "  %6 = aten::sqrt(%5) float32\n"
+        "  %7 = aten::div.Tensor(%2, %6) float32\n"
+        "  %9 = aten::mul.Tensor(%7, %8) float32 strides (32, 1) written\n"
+        "  8 operators in one pass: 2688 bytes instead of 14528"
+    )
+    group = explain(y).groups[0].group
+    assert Group.parse(str(group)) == group
+    assert treadle.equal(group.run([x, w])[9], expected)
+    assert treadle.equal(y, expected)
+    assert str(explain(y)) == "nothing waits"
+
+
+def test_groups_of_several_shapes_say_why() -> None:
+    x = treadle.randn(6, 40)
+    with treadle.fuse(least=0):
+        a = x * 2
+        b = a.t() + 1
+        c = a[2:] * 3
+    assert treadle.equal(b, (x * 2).t() + 1) and treadle.equal(c, x[2:] * 6)
+    with treadle.fuse(least=0):
+        a = x * 2
+        b = a.t() + 1
+        reasons = [r.why_apart for g in explain(b).groups for r in g.group.reads]
+    assert reasons == ["", "it is read through a view"]
+    with treadle.fuse(least=0):
+        a = x * 2
+        b = a.reshape(40, 6)[::2] + 1
+        assert len(explain(b).groups) == 2
+        assert explain(b).bytes_saved == 0
+    assert repr(explain(x)) == "<Explanation of 0 groups, 0 bytes saved>"
