@@ -501,16 +501,17 @@ bool can_wait(const PointwiseOp& op, const Types& types) {
          !may_stop_half_way(op, types);
 }
 
-// The pending result of a call; undefined where it must run now.
-[[gnu::cold]] Tensor try_defer(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
-                               uint32_t promoting) {
-  if (const Tensor* shape = find_simple(kCPU, op.promote, inputs, scalars, promoting)) {
-    const Types types = types_for(op.promote, shape->dtype());
-    if (shape->numel() == 0 || shape->numel() < least_deferred() || !can_wait(op, types)) return {};
-    return deferral().pointwise({op, types.compute, types.result, inputs, scalars, shape->sizes(),
-                                 contiguous_strides(shape->sizes())});
-  }
-  const Prepared p = prepare(op, inputs, scalars, promoting);
+// The pending result of a simple call; undefined where it must run now.
+[[gnu::cold]] Tensor try_defer_simple(const PointwiseOp& op, const Types& types, TensorRefs inputs,
+                                      ArrayRef<Scalar> scalars, const Tensor& shape) {
+  if (shape.numel() == 0 || !can_wait(op, types)) return {};
+  return deferral().pointwise({op, types.compute, types.result, inputs, scalars, shape.sizes(),
+                               contiguous_strides(shape.sizes())});
+}
+
+// The same of any call.
+[[gnu::cold]] Tensor try_defer(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
+                               ArrayRef<Scalar> scalars, uint32_t promoting) {
   const int64_t numel = checked_numel(p.shape, item_size(p.types.result));
   if (!p.device.is_cpu() || numel == 0 || numel < least_deferred() || !can_wait(op, p.types))
     return {};
@@ -589,12 +590,13 @@ void write_to(const PointwiseOp& op, const Prepared& p, TensorRefs inputs, Array
 
 Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scalars,
                  uint32_t promoting) {
-  if (least_deferred() != kDeferNever) [[unlikely]] {
-    if (Tensor out = try_defer(op, inputs, scalars, promoting); out.defined()) return out;
-  }
   if (const Tensor* shape = find_simple(kCPU, op.promote, inputs, scalars, promoting)) [[likely]] {
     const Types types = types_for(op.promote, shape->dtype());
     if (void* kernel = op.op->table().find(kCPU, Layout::Strided, types.cell)) [[likely]] {
+      if (shape->numel() >= least_deferred()) [[unlikely]] {
+        Tensor out = try_defer_simple(op, types, inputs, scalars, *shape);
+        if (out.defined()) return out;
+      }
       Tensor out = empty_cpu(shape->sizes(), types.result);
       run_simple(kernel, types, inputs, scalars, out);
       return out;
@@ -602,6 +604,9 @@ Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
   }
   if (Tensor out = try_backend(op, inputs, scalars, promoting); out.defined()) return out;
   const Prepared p = prepare(op, inputs, scalars, promoting);
+  if (least_deferred() != kDeferNever) [[unlikely]] {
+    if (Tensor out = try_defer(op, p, inputs, scalars, promoting); out.defined()) return out;
+  }
   Tensor out = new_result(p, inputs);
   run_general(op, p, inputs, scalars, promoting, out);
   return out;

@@ -18,8 +18,7 @@ const char* why_apart(const Node& node, const Source& source, const Group& group
   if (product(source.sizes) != source.node->numel()) return "it is read through a view";
   if (IntList(source.sizes) != IntList(node.shape)) return "it is of another shape";
   if (!source.is_whole) return "it is read through a view";
-  for (int k = 0; k < node.input_count; ++k) {
-    const Source& other = node.inputs[static_cast<size_t>(k)];
+  for (const Source& other : node.inputs) {
     if (other.node && !other.node->is_computed && other.node->group > source.node->group)
       return "what else is read with it is computed later";
   }

@@ -27,6 +27,7 @@ void compute(const Node* root) {
 class Sources {
  public:
   explicit Sources(const CheckedPointwise& call) {
+    all_.reserve(call.inputs.size());
     for (const Tensor* t : call.inputs) add(*t, call.shape);
   }
   explicit Sources(const CheckedFold& call) { add(call.input, call.input.sizes()); }
@@ -34,7 +35,7 @@ class Sources {
   bool may_wait() const { return is_known_ && (!changes_unseen_ || reads_pending_); }
   // Whether each source of the node is its whole result.
   bool reads_whole(const Node& node) const {
-    return std::all_of(all_.begin(), all_.begin() + count_, [&](const Source& source) {
+    return std::all_of(all_.begin(), all_.end(), [&](const Source& source) {
       return source.node.get() != &node || source.is_whole;
     });
   }
@@ -42,12 +43,9 @@ class Sources {
   bool must_run_soon() const { return changes_unseen_; }
 
   void give_to(Node& node) && {
-    node.input_count = count_;
-    for (int k = 0; k < count_; ++k) {
-      Source& source = all_[static_cast<size_t>(k)];
+    for (const Source& source : all_)
       if (source.storage) source.storage->set_read_by_pending(true);
-      node.inputs[static_cast<size_t>(k)] = std::move(source);
-    }
+    node.inputs = std::move(all_);
   }
 
  private:
@@ -57,7 +55,7 @@ class Sources {
       is_known_ = false;
       return;
     }
-    Source& source = all_[static_cast<size_t>(count_++)];
+    Source& source = all_.emplace_back();
     source.dtype = t.dtype();
     source.sizes = t.sizes();
     source.strides = t.strides();
@@ -74,8 +72,7 @@ class Sources {
     }
   }
 
-  std::array<Source, kMaxPointwiseInputs> all_;
-  int count_ = 0;
+  std::vector<Source> all_;
   bool is_known_ = true;
   bool changes_unseen_ = false;
   bool reads_pending_ = false;

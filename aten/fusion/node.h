@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "aten/engine/pointwise.h"
 #include "aten/engine/reduce.h"
@@ -35,8 +36,7 @@ struct Node final : PendingValue {
   const PointwiseOp* pointwise = nullptr;
   const ReduceOp* fold = nullptr;
   ScalarType compute, dtype;  // of the computation and of the result
-  std::array<Source, kMaxPointwiseInputs> inputs;
-  int input_count = 0;
+  std::vector<Source> inputs;
   std::array<Scalar, kMaxPointwiseScalars> scalars;
   DimVector shape, strides;  // of the result, which has offset 0
   int64_t row = 0;           // elements that a fold makes one of

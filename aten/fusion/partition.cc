@@ -71,8 +71,7 @@ class Groups {
   // The last group of those that the node reads: it stands in that or behind it.
   static int first_after_inputs(const Node& node) {
     int first = 0;
-    for (int k = 0; k < node.input_count; ++k) {
-      const Source& source = node.inputs[static_cast<size_t>(k)];
+    for (const Source& source : node.inputs) {
       if (is_pending(source)) first = std::max(first, source.node->group);
     }
     return first;
@@ -81,8 +80,7 @@ class Groups {
   // The bytes that the node would not read, or not read again, if it were in the group.
   int64_t shared_bytes(const Node& node, int g) const {
     int64_t bytes = 0;
-    for (int k = 0; k < node.input_count; ++k) {
-      const Source& source = node.inputs[static_cast<size_t>(k)];
+    for (const Source& source : node.inputs) {
       if (is_inside(node, source, g) || reads(node, source, g)) bytes += bytes_of(source);
     }
     return bytes;
@@ -104,8 +102,7 @@ class Groups {
     const auto group = static_cast<size_t>(g);
     if (!has_shape_of(node, groups_[group])) return false;
     size_t operands = reads_[group].size() + written_[group] + (node.target ? 1 : 0);
-    for (int k = 0; k < node.input_count; ++k) {
-      const Source& source = node.inputs[static_cast<size_t>(k)];
+    for (const Source& source : node.inputs) {
       const bool inside = is_inside(node, source, g);
       if (is_pending(source) && source.node->group == g && !inside) return false;
       if (!inside && !reads(node, source, g)) ++operands;
@@ -141,8 +138,7 @@ class Groups {
     node.group = g;
     group.nodes.push_back(&node);
     if (node.target) ++written_[at];
-    for (int k = 0; k < node.input_count; ++k) {
-      const Source& source = node.inputs[static_cast<size_t>(k)];
+    for (const Source& source : node.inputs) {
       if (is_inside(node, source, g)) continue;
       if (is_pending(source)) source.node->is_read_outside = true;
       if (!reads(node, source, g)) reads_[at].push_back({&source, reads_for_rows(node, group)});
@@ -155,13 +151,9 @@ class Groups {
 };
 
 void mark_sources(const Node& node) {
-  for (int k = 0; k < node.input_count; ++k) {
-    Node* const source = node.inputs[static_cast<size_t>(k)].node.get();
-    if (source == nullptr || source->is_computed) continue;
-    if (node.is_needed)
-      source->is_needed = true;
-    else
-      source->is_read_outside = true;
+  for (const Source& source : node.inputs) {
+    if (!source.node || source.node->is_computed) continue;
+    (node.is_needed ? source.node->is_needed : source.node->is_read_outside) = true;
   }
 }
 

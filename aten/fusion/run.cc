@@ -36,6 +36,10 @@ class Lowering {
   }
 
   void run(ArrayRef<Storage> results) {
+    if (nodes_.size() == 1 && nodes_[0]->fold == nullptr && group_.row == 0) {
+      place(results);
+      return run_alone(*nodes_[0]);
+    }
     program_.set_row(group_.row);
     for (const Operand& read : reads_) program_.read(read.source->dtype, read.extent());
     for (Node* node : nodes_) node->value = program_.add(step(*node));
@@ -57,8 +61,7 @@ class Lowering {
 
   void find_reads() {
     for (Node* node : nodes_) {
-      for (int k = 0; k < node->input_count; ++k) {
-        const Source& source = node->inputs[static_cast<size_t>(k)];
+      for (const Source& source : node->inputs) {
         if (!has(*node, source) && place_of(*node, source) < 0)
           reads_.push_back({&source, node, reads_for_rows(*node, group_)});
       }
@@ -76,13 +79,12 @@ class Lowering {
   simd::ProgramStep step(const Node& node) const {
     simd::ProgramStep step = node.fold ? fold_of(node) : block_of(node);
     step.dtype = node.dtype;
-    step.input_count = node.input_count;
+    step.input_count = static_cast<int>(node.inputs.size());
     step.scalars = node.scalars.data();
     step.extent = group_.is_of_rows(node) ? simd::Extent::Rows : simd::Extent::Elements;
-    for (int k = 0; k < node.input_count; ++k) {
-      const Source& source = node.inputs[static_cast<size_t>(k)];
-      step.inputs[static_cast<size_t>(k)] =
-          has(node, source) ? source.node->value : place_of(node, source);
+    int* input = step.inputs.data();
+    for (const Source& source : node.inputs) {
+      *input++ = has(node, source) ? source.node->value : place_of(node, source);
     }
     return step;
   }
@@ -99,6 +101,29 @@ class Lowering {
     step.fold = &node.fold->cpu_blocks().by_dtype[static_cast<size_t>(node.compute)];
     step.compute = step.result = node.compute;
     return step;
+  }
+
+  // One operator runs as ever, without tiles.
+  void run_alone(const Node& node) const {
+    const simd::PointwiseBlocks& blocks = node.pointwise->cpu_blocks();
+    const auto is_direct = [&](const PointwiseOperand& o, ScalarType type) {
+      return o.dtype == type && shape_.size() == 1 && o.strides[0] == item_size(type);
+    };
+    PointwiseCall call;
+    call.out = operands_.back();
+    call.direct = is_direct(call.out, blocks.bool_result ? ScalarType::Bool : node.compute);
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      call.in[k] = operands_[static_cast<size_t>(place_of(node, node.inputs[k]))];
+      call.direct = call.direct && is_direct(call.in[k], node.compute);
+    }
+    call.shape = shape_.data();
+    call.dims = static_cast<int>(shape_.size());
+    call.inputs = static_cast<int>(node.inputs.size());
+    call.scalars = node.scalars.data();
+    call.scalar_count = kMaxPointwiseScalars;
+    call.compute = node.compute;
+    call.numel = node.numel();
+    node.pointwise->cpu_kernel(call);
   }
 
   // The operands over the shape, results first: where nothing is of rows, in the order in which
@@ -189,7 +214,7 @@ class Results {
       node->is_computed = true;
       pending().remove(*node);
       StorageImpl* const target = std::exchange(node->target, nullptr);
-      for (Source& source : node->inputs) source = Source{};
+      node->inputs.clear();
       if (target != nullptr) target->arrive();
     }
   }
@@ -217,9 +242,8 @@ void run(const Group& group, Nodes nodes) {
   // Too many operands for one pass over tiles: two passes, between which values go to memory.
   const Nodes first = nodes.first(nodes.size() / 2), second = nodes.subspan(first.size());
   for (const Node* node : second)
-    for (int k = 0; k < node->input_count; ++k)
-      if (Node* const source = node->inputs[static_cast<size_t>(k)].node.get())
-        source->is_read_outside = true;
+    for (const Source& source : node->inputs)
+      if (source.node) source.node->is_read_outside = true;
   run(group, first);
   run(group, second);
 }

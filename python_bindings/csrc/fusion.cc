@@ -17,10 +17,14 @@ namespace py = pybind11;
 namespace treadle::python {
 namespace {
 
-std::optional<int64_t> exchange_here(std::optional<int64_t> least) {
-  const std::optional<int64_t> before = deferral_here();
-  set_deferral_here(least);
-  return before;
+// Called for each block, and so without the layers of pybind11.
+PyObject* exchange_here(PyObject*, PyObject* least) {
+  return guarded([&] {
+    const std::optional<int64_t> before = deferral_here();
+    set_deferral_here(least == Py_None ? std::nullopt
+                                       : std::optional(to_int("_exchange_deferral", least)));
+    return before ? wrap(*before) : Py_NewRef(Py_None);
+  });
 }
 
 int64_t exchange_everywhere(int64_t least) {
@@ -73,9 +77,13 @@ py::list describe(const py::object& tensor) {
 
 void init_fusion(PyObject* module) {
   auto m = py::reinterpret_borrow<py::module_>(module);
-  m.def("_exchange_deferral", &exchange_here, py::arg("least").none(true),
-        "Defers this thread's calls whose results have at least so many elements; None: as all "
-        "threads do. Returns what was set before.");
+  static PyMethodDef functions[] = {
+      {"_exchange_deferral", exchange_here, METH_O,
+       "Defers this thread's calls whose results have at least so many elements; None: as all "
+       "threads do. Returns what was set before."},
+      {},
+  };
+  checked(PyModule_AddFunctions(module, functions));
   m.def("_exchange_deferral_everywhere", &exchange_everywhere, py::arg("least"),
         "The same for all threads that have no setting of their own.");
   m.attr("_DEFER_NEVER") = kDeferNever;

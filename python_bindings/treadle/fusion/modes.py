@@ -23,38 +23,37 @@ def _checked(name: str, least: Any) -> int:
     return min(least, _NEVER)
 
 
-class fuse(_Mode):
-    """Operators of this thread wait in the block, or in the function that this decorates.
+class _Fuse(_Mode):
+    __slots__ = ("_least", "_previous")
 
-    A result waits if it has at least `least` elements. `enabled=False` makes a block inside another
-    in which nothing waits. What waits at the end of a block goes on waiting.
-    """
-
-    def __new__(cls, function: Optional[Callable] = None, **_: Any) -> Any:
-        if function is None:
-            return object.__new__(cls)
-        if not callable(function):
-            raise TypeError(f"fuse: expected a function, got {type(function).__name__}")
-        return cls()(function)  # @fuse without parentheses
-
-    def __init__(
-        self,
-        function: Optional[Callable] = None,
-        *,
-        least: int = DEFAULT_LEAST,
-        enabled: bool = True,
-    ) -> None:
-        self._least = _checked("fuse", least) if enabled else _NEVER
+    def __init__(self, least: int) -> None:
+        self._least = least
         self._previous: List[Optional[int]] = []
 
-    def _clone(self) -> fuse:
-        return fuse(least=self._least)
+    def _clone(self) -> _Fuse:
+        return _Fuse(self._least)
 
     def __enter__(self) -> None:
         self._previous.append(_C._exchange_deferral(self._least))
 
     def __exit__(self, *exc: Any) -> None:
         _C._exchange_deferral(self._previous.pop())
+
+
+def fuse(
+    function: Optional[Callable] = None, *, least: int = DEFAULT_LEAST, enabled: bool = True
+) -> Any:
+    """Let operators of this thread wait: in a block, or in a function that this decorates.
+
+    A result waits if it has at least `least` elements. `enabled=False` makes a block inside another
+    in which nothing waits. What waits at the end of a block goes on waiting.
+    """
+    mode = _Fuse(_checked("fuse", least) if enabled else _NEVER)
+    if function is None:
+        return mode
+    if not callable(function):
+        raise TypeError(f"fuse: expected a function, got {type(function).__name__}")
+    return mode(function)  # @fuse without parentheses
 
 
 def enable(*, least: int = DEFAULT_LEAST) -> None:

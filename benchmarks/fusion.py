@@ -1,0 +1,177 @@
+"""What fusion gains: programs written plainly, with and without `treadle.fuse`, in one run.
+
+    ./dev bench fusion                 # one thread
+    ./dev bench fusion --threads 2 --rounds 15
+
+Times are medians of rounds in turn. "own" is Treadle's own kernel for the same, where there is one;
+"add" is one `add` with `out=` of the same size. NumPy, and PyTorch if it can be imported, run the
+programs, too. Each figure is the time that fusion takes over the other's: below 1, it is faster.
+"""
+
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+import treadle
+
+F = treadle.nn.functional
+SIZES = (1000, 100_000, 1_000_000, 10_000_000)
+
+
+class Case(NamedTuple):
+    name: str
+    elements: int
+    program: Callable[..., Any]  # of the library, and tensors
+    shapes: List[tuple]
+    own: Optional[Callable[..., Any]] = None
+
+
+def chain(length: int) -> Callable[..., Any]:
+    """The first operators of (((x * y + 1) * x - y) * 2 + x * .5 - y) * x + 1, over and over."""
+
+    def program(_: Any, x: Any, y: Any) -> Any:
+        v, left = x, length
+        while True:
+            for step in (
+                lambda v: v * y,
+                lambda v: v + 1,
+                lambda v: v * x,
+                lambda v: v - y,
+                lambda v: v * 0.5,
+                lambda v: v + x,
+                lambda v: v - 1,
+            ):
+                if left == 0:
+                    return v
+                v, left = step(v), left - 1
+
+    return program
+
+
+def named_chain(_: Any, x: Any, y: Any) -> Any:
+    return (((x * y + 1) * x - y) * 2 + x * 0.5 - y) * x + 1
+
+
+def softmax(t: Any, x: Any) -> Any:
+    e = t.exp(x - t.amax(x, -1, keepdim=True))
+    return e / e.sum(-1, keepdim=True)
+
+
+def layer_norm(_: Any, x: Any, w: Any, b: Any) -> Any:
+    d = x - x.mean(-1, keepdim=True)
+    return d / ((d * d).mean(-1, keepdim=True) + 1e-5) ** 0.5 * w + b
+
+
+def rms_norm(t: Any, x: Any, w: Any, _: Any) -> Any:
+    return x * t.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w
+
+
+def gelu(t: Any, x: Any) -> Any:
+    return 0.5 * x * (1 + t.erf(x * 0.7071067811865476))
+
+
+def adam(_: Any, p: Any, g: Any, m: Any, v: Any) -> Any:
+    m2, v2 = m * 0.9 + g * 0.1, v * 0.999 + g * g * 0.001
+    return p - 0.001 * m2 / (v2**0.5 + 1e-8), m2, v2
+
+
+def dropout_add_norm(t: Any, x: Any, w: Any, b: Any, r: Any, keep: Any) -> Any:
+    return layer_norm(t, r + x * keep * 1.25, w, b)
+
+
+def own_layer_norm(x: Any, w: Any, b: Any) -> Any:
+    return F.layer_norm(x, w.shape, w, b)
+
+
+def cases() -> List[Case]:
+    found = [
+        Case(f"chain of {k}", n, chain(k), [(n,), (n,)]) for n in SIZES for k in (1, 2, 4, 9, 16)
+    ]
+    found.append(Case("(((x*y+1)*x-y)*2+x*.5-y)*x+1", 10**7, named_chain, [(10**7,)] * 2))
+    for rows, row in ((4096, 1024), (512, 512), (65536, 64)):
+        n, x, w = rows * row, (rows, row), (row,)
+        found += [
+            Case("softmax", n, softmax, [x], lambda x: F.softmax(x, -1)),
+            Case("layer norm", n, layer_norm, [x, w, w], own_layer_norm),
+            Case("RMS norm", n, rms_norm, [x, w, w], lambda x, w, b: F.rms_norm(x, w.shape, w)),
+            Case("GELU", n, gelu, [x], F.gelu),
+            Case("Adam", n, adam, [x] * 4),
+            Case("dropout, add, layer norm", n, dropout_add_norm, [x, w, w, x, x]),
+        ]
+    return found
+
+
+def looked_at(result: Any) -> None:
+    for part in result if isinstance(result, tuple) else (result,):
+        part.reshape(-1)[0].item()
+
+
+def contenders(case: Case) -> Dict[str, Callable[[], Any]]:
+    inputs = [treadle.rand(*shape) for shape in case.shapes]
+    out = treadle.empty(case.elements)
+    flat = treadle.rand(case.elements)
+
+    def fused() -> None:
+        with treadle.fuse():
+            result = case.program(treadle, *inputs)
+        looked_at(result)
+
+    found: Dict[str, Callable[[], Any]] = {
+        "fused": fused,
+        "unfused": lambda: looked_at(case.program(treadle, *inputs)),
+        "add": lambda: treadle.add(flat, flat, out=out),
+    }
+    if case.own is not None:
+        own = case.own
+        found["own"] = lambda: own(*inputs)
+    if "chain" in case.name or "x" in case.name[:6]:
+        arrays = [t.numpy().copy() for t in inputs]
+        found["NumPy"] = lambda: case.program(None, *arrays)
+    if importlib.util.find_spec("torch"):
+        torch = importlib.import_module("torch")
+        torch.set_num_threads(treadle.get_num_threads())
+        theirs = [torch.from_numpy(t.numpy().copy()) for t in inputs]
+        found["PyTorch"] = lambda: looked_at(case.program(torch, *theirs))
+    return found
+
+
+def medians(calls: Dict[str, Callable[[], Any]], rounds: int, elements: int) -> Dict[str, float]:
+    repeats = max(1, 200_000 // elements)
+    times: Dict[str, List[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            begin = time.perf_counter()
+            for _ in range(repeats):
+                call()
+            times[name].append((time.perf_counter() - begin) / repeats)
+    return {name: sorted(t)[len(t) // 2] for name, t in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--only", default="", help="cases whose name has this text")
+    options = parser.parse_args()
+    treadle.set_num_threads(options.threads)
+    others = ("unfused", "own", "add", "NumPy", "PyTorch")
+    print(f"{'fused / ...':34s}{'elements':>10s}" + "".join(f"{o:>9s}" for o in others))
+    for case in cases():
+        if options.only not in case.name:
+            continue
+        found = medians(contenders(case), options.rounds, case.elements)
+        ratios = "".join(
+            f"{found['fused'] / found[o]:9.2f}" if o in found else f"{'':9s}" for o in others
+        )
+        print(f"{case.name:34s}{case.elements:10d}{ratios}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
