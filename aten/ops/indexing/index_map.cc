@@ -22,7 +22,7 @@ using Kind = IndexNode::Kind;
 
 constexpr size_t kMaxNodes = 1000;
 
-// ---- texts ---------------------------------------------------------------------------------------
+// ---- texts --------------------------------------------------------------------------------------
 
 struct Text {
   SourceText source;
@@ -70,7 +70,7 @@ std::shared_ptr<const Texts> texts_of(const char* op, std::string_view indices) 
   return kept.put(key, std::make_shared<const Texts>(read_texts(op, indices)));
 }
 
-// ---- ranges --------------------------------------------------------------------------------------
+// ---- ranges -------------------------------------------------------------------------------------
 
 // The least and the greatest of the values; nothing if one does not fit.
 std::optional<ValueRange> range_of(std::initializer_list<Checked> values) {
@@ -118,7 +118,7 @@ std::optional<ValueRange> range_of(Kind kind, const std::optional<ValueRange>& l
                    checked_quotient(a.high, b.low), checked_quotient(a.high, b.high)});
 }
 
-// ---- expressions ---------------------------------------------------------------------------------
+// ---- expressions --------------------------------------------------------------------------------
 
 class Reader {
  public:
@@ -261,7 +261,7 @@ class Reader {
   IndexFunction function_;
 };
 
-// ---- sums ----------------------------------------------------------------------------------------
+// ---- sums ---------------------------------------------------------------------------------------
 
 // The factor by which sums are smaller than 2^63, so that differences of them fit, too.
 constexpr int64_t kMargin = 4;
@@ -299,8 +299,9 @@ class Summing {
     factors_.resize(loops.size(), Checked(0));
   }
 
-  std::optional<IndexSum> sum() {
+  std::optional<IndexSum> sum(bool may_have_tables) {
     if (!function_.result().range || !add(function_.root, Checked(1))) return std::nullopt;
+    if (!parts_.empty() && !may_have_tables) return std::nullopt;
     // The sum of the parts that are positive, and of those that are negative.
     Checked low = 0, high = 0;
     const auto count = [&](const ValueRange& range, Checked factor) {
@@ -393,7 +394,11 @@ IndexMap index_map(const char* op, std::string_view indices, IntList loops, IntL
 }
 
 std::optional<IndexSum> as_sum(const IndexFunction& function, IntList loops) {
-  return Summing(function, loops).sum();
+  return Summing(function, loops).sum(true);
+}
+
+std::optional<IndexSum> as_linear_sum(const IndexFunction& function, IntList loops) {
+  return Summing(function, loops).sum(false);
 }
 
 }  // namespace treadle::shape

@@ -103,5 +103,7 @@ struct IndexSum {
 
 // The sum if the function is one. The sum of any of its parts is in [-2^61, 2^61].
 std::optional<IndexSum> as_sum(const IndexFunction& function, IntList loops);
+// The same if it has no tables.
+std::optional<IndexSum> as_linear_sum(const IndexFunction& function, IntList loops);
 
 }  // namespace treadle::shape

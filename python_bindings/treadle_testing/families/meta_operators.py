@@ -69,13 +69,13 @@ def reindex(make: Maker) -> Iterator[Sample]:
 
 
 def _lowest(dtype: Any) -> Any:
-    if dtype == bool:
+    if np.issubdtype(dtype, np.bool_):
         return False
     return -np.inf if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
 
 
 def _highest(dtype: Any) -> Any:
-    if dtype == bool:
+    if np.issubdtype(dtype, np.bool_):
         return True
     return np.inf if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).max
 

@@ -149,6 +149,13 @@ void IndexProgram::fill_loop(int loop, int64_t first, int64_t count, int64_t* to
   const int64_t extent = loops_[loop];
   const int64_t inner = product(IntList(loops_).slice(loop + 1));
   int64_t index = first / inner % extent;
+  if (inner == 1) {
+    for (int64_t j = 0; j < count; index = 0) {
+      const int64_t end = std::min(count, j + extent - index);
+      for (const int64_t shift = index - j; j < end; ++j) to[j] = j + shift;
+    }
+    return;
+  }
   int64_t rest = inner - first % inner;  // elements with this index
   for (int64_t j = 0; j < count;) {
     const int64_t end = std::min(count, j + rest);

@@ -70,7 +70,7 @@ bool is_all_outside(const IndexMap& map) {
 
 }  // namespace
 
-// ---- the choice ----------------------------------------------------------------------------------
+// ---- the choice ---------------------------------------------------------------------------------
 
 IndexWalk::IndexWalk(const char* op, const IndexMap& map, IntList strides)
     : op_(op), loops_(map.loops), extents_(map.extents), strides_(strides) {
@@ -120,7 +120,7 @@ void IndexWalk::choose_blocks(bool by_rows) {
   while (!by_rows && first > 0 && inner_ * loops_[first - 1] <= kTable) inner_ *= loops_[--first];
   // A part of a loop that is not linear would have other values than the next part.
   if (inner_ < kSmallTable && first > 0 && has_table(first - 1) &&
-      inner_ * loops_[first - 1] <= kLongTable)
+      inner_ * loops_[first - 1] <= std::min(kLongTable, elements_ / 4))
     inner_ *= loops_[--first];
   const DimVector elements = contiguous_strides(loops_);
   int64_t part = 1;
@@ -203,7 +203,7 @@ void IndexWalk::split_independent() {
   std::ranges::move(others, std::back_inserter(outer_));
 }
 
-// ---- the visit -----------------------------------------------------------------------------------
+// ---- the visit ----------------------------------------------------------------------------------
 
 void IndexWalk::run_blocks(int64_t begin, int64_t end, UseBlock use, void* context) const {
   switch (kind_) {

@@ -50,8 +50,8 @@ std::optional<Box> box_of(const IndexMap& map, IntList strides) {
   std::vector<Checked> steps(map.loops.size(), Checked(0));
   Checked offset = 0;
   for (size_t d = 0; d < map.functions.size(); ++d) {
-    const std::optional<IndexSum> sum = shape::as_sum(map.functions[d], map.loops);
-    if (!sum || !sum->tables.empty() || map.extents[d] == 0) return std::nullopt;
+    const std::optional<IndexSum> sum = shape::as_linear_sum(map.functions[d], map.loops);
+    if (!sum || map.extents[d] == 0) return std::nullopt;
     offset += Checked(sum->constant) * strides[d];
     const bool inside = map.functions[d].is_inside(map.extents[d]);
     int loops = 0;

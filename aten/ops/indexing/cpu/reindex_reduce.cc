@@ -24,27 +24,41 @@ namespace {
 // Elements whose targets are known at one time.
 constexpr int64_t kBatch = int64_t{1} << 20;
 
+// ---- loops over elements ------------------------------------------------------------------------
+
+// How the elements of `from` are combined with those of `to`. What calls the two functions is
+// compiled once for all dtypes.
+struct Combiner {
+  const void* from;
+  void* to;
+  void (*block)(const Combiner& self, const IndexBlock& block);
+  // Of the elements first + order[0], first + order[1], ..., `count` of them, whose targets are
+  // targets[order[0]], ...
+  void (*ordered)(const Combiner& self, int64_t first, const uint32_t* order, int64_t count,
+                  const int64_t* targets);
+};
+
 template <class T, class To, class Combine>
-void combine_block(const IndexBlock& block, const T* from, To* to, Combine combine) {
-  from += block.first;
-  const int64_t count = block.count, step = block.step;
+void combine_block(const Combiner& self, const IndexBlock& block) {
+  const T* const from = static_cast<const T*>(self.from) + block.first;
+  To* const to = static_cast<To*>(self.to);
+  const int64_t count = block.count, offset = block.offset, step = block.step;
   const int64_t* const table = block.table;
+  const Combine combine{};
   switch (block.kind) {
     case IndexBlock::Outside:
       return;
     case IndexBlock::Strided:
-      to += block.offset;
       if (step == 0) {
-        To all = *to;
+        To all = to[offset];
         for (int64_t j = 0; j < count; ++j) combine(all, from[j]);
-        *to = all;
+        to[offset] = all;
       } else {
-        for (int64_t j = 0; j < count; ++j) combine(to[j * step], from[j]);
+        for (int64_t j = 0; j < count; ++j) combine(to[offset + j * step], from[j]);
       }
       return;
     case IndexBlock::Table:
-      to += block.offset;
-      for (int64_t j = 0; j < count; ++j) combine(to[table[j]], from[j]);
+      for (int64_t j = 0; j < count; ++j) combine(to[offset + table[j]], from[j]);
       return;
     case IndexBlock::Listed:
       for (int64_t j = 0; j < count; ++j)
@@ -52,6 +66,25 @@ void combine_block(const IndexBlock& block, const T* from, To* to, Combine combi
       return;
   }
 }
+
+template <class T, class To, class Combine>
+void combine_ordered(const Combiner& self, int64_t first, const uint32_t* order, int64_t count,
+                     const int64_t* targets) {
+  const T* const from = static_cast<const T*>(self.from) + first;
+  To* const to = static_cast<To*>(self.to);
+  const Combine combine{};
+  for (int64_t j = 0; j < count; ++j) {
+    const int64_t target = targets[order[j]];
+    if (target != IndexBlock::kOutside) combine(to[target], from[order[j]]);
+  }
+}
+
+template <class Combine, class T, class To>
+Combiner combiner(const T* from, To* to) {
+  return {from, to, &combine_block<T, To, Combine>, &combine_ordered<T, To, Combine>};
+}
+
+// ---- the split between threads ------------------------------------------------------------------
 
 // Writes the target of each element of the block to targets[element].
 void list_targets(const IndexBlock& block, int64_t* targets) {
@@ -73,27 +106,39 @@ void list_targets(const IndexBlock& block, int64_t* targets) {
   }
 }
 
-// combine(first, count, targets) for batches of elements in order.
-template <class Combine>
-void for_each_batch(const IndexWalk& walk, Combine&& combine) {
+// Threads find the targets of a batch of elements, and then combine them in order.
+void combine_in_batches(const IndexWalk& walk, const Combiner& combine, int64_t span) {
   const int64_t pieces = std::max<int64_t>(1, kBatch / walk.piece());
-  Offsets targets(pieces * walk.piece());
+  Offsets offsets(pieces * walk.piece());
+  int64_t* const targets = offsets.data();
   for (int64_t begin = 0; begin < walk.pieces(); begin += pieces) {
     const int64_t end = std::min(walk.pieces(), begin + pieces);
-    const int64_t first = walk.first_of(begin), last = walk.first_of(end);
+    const int64_t first = walk.first_of(begin), count = walk.first_of(end) - first;
     parallel_for(end - begin, grain_for(walk.piece()), [&](int64_t from, int64_t to) {
-      walk.run(begin + from, begin + to, [&](const IndexBlock& block) {
-        list_targets(block, targets.data() + (block.first - first));
+      walk.run(begin + from, begin + to, [=](const IndexBlock& block) {
+        list_targets(block, targets + (block.first - first));
       });
     });
-    combine(first, last - first, static_cast<const int64_t*>(targets.data()));
+    if (!worth_sorting(count, span)) {
+      combine.block(combine, {IndexBlock::Listed, first, count, 0, 0, targets});
+      continue;
+    }
+    const SortedWrites sorted = sorted_writes(
+        count, span,
+        [](const void* list, int64_t k) {
+          return std::max<int64_t>(0, static_cast<const int64_t*>(list)[k]);
+        },
+        targets);
+    parallel_chunks(kOrderedRuns, [&](int64_t run) {
+      combine.ordered(combine, first, sorted.order.data() + sorted.runs[run],
+                      sorted.runs[run + 1] - sorted.runs[run], targets);
+    });
   }
 }
 
-template <class T, class To, class Combine>
-void combine_all(IndexWalk& walk, const T* from, To* to, int64_t span, Combine combine) {
+void combine_all(IndexWalk& walk, const Combiner& combine, int64_t span) {
   const auto run = [&](int64_t begin, int64_t end) {
-    walk.run(begin, end, [=](const IndexBlock& block) { combine_block(block, from, to, combine); });
+    walk.run(begin, end, [&](const IndexBlock& block) { combine.block(combine, block); });
   };
   walk.split_independent();
   if (walk.independent() > 1) {
@@ -102,16 +147,20 @@ void combine_all(IndexWalk& walk, const T* from, To* to, int64_t span, Combine c
                         [&](int64_t begin, int64_t end) { run(begin * group, end * group); });
   }
   if (num_threads() == 1 || walk.pieces() * walk.piece() <= kGrain) return run(0, walk.pieces());
-  for_each_batch(walk, [&](int64_t first, int64_t count, const int64_t* targets) {
-    const auto write = [=, from = from + first](int64_t k) {
-      if (targets[k] != IndexBlock::kOutside) combine(to[targets[k]], from[k]);
-    };
-    if (worth_sorting(count, span))
-      return deterministic_scatter(
-          count, span, [=](int64_t k) { return std::max<int64_t>(0, targets[k]); }, write);
-    for (int64_t k = 0; k < count; ++k) write(k);
-  });
+  combine_in_batches(walk, combine, span);
 }
+
+// ---- the operations -----------------------------------------------------------------------------
+
+// Sums and products of signed integers have the bits of unsigned ones.
+template <class T, bool integer = std::is_integral_v<T> && !std::is_same_v<T, bool>>
+struct Wrapping {
+  using type = T;
+};
+template <class T>
+struct Wrapping<T, true> {
+  using type = std::make_unsigned_t<T>;
+};
 
 template <class T>
 T lowest() {
@@ -135,15 +184,19 @@ void reduce_elements(const Tensor& self, std::string_view op, std::string_view i
   const auto start_at = [&](T identity) { std::fill(to, to + out.numel(), identity); };
   const shape::IndexMap map =
       shape::index_map("reindex_reduce", indices, self.sizes(), out.sizes(), "the result");
-  const auto combined = [&](auto* target, auto combine) {
+  const auto run = [&](const Combiner& combine) {
     if (self.numel() == 0 || out.numel() == 0) return;
     IndexWalk walk("reindex_reduce", map, out.strides());
-    combine_all(walk, self.data_as<T>(), target, out.numel(), combine);
+    combine_all(walk, combine, out.numel());
   };
-  // Sums and products of many elements.
-  const auto fold = [&](auto combine) {
-    if (!worth_wide_sums<T>(self.numel(), out.numel())) return combined(to, combine);
-    with_wide_sums(to, out.numel(), [&](wide_type<T>* target) { combined(target, combine); });
+  // Sums and products, of many elements in a wider type.
+  const auto fold = [&]<class Combine>(Combine) {
+    using W = typename Wrapping<T>::type;
+    const W* const from = self.data_as<W>();
+    if (!worth_wide_sums<W>(self.numel(), out.numel()))
+      return run(combiner<Combine>(from, out.data_as<W>()));
+    with_wide_sums(out.data_as<W>(), out.numel(),
+                   [&](wide_type<W>* sums) { run(combiner<Combine>(from, sums)); });
   };
   if (op == "sum") {
     start_at(static_cast<T>(0));
@@ -155,8 +208,8 @@ void reduce_elements(const Tensor& self, std::string_view op, std::string_view i
   }
   if constexpr (!is_complex_type<T>) {
     start_at(op == "max" ? lowest<T>() : highest<T>());
-    if (op == "max") return combined(to, Largest());
-    combined(to, Smallest());
+    run(op == "max" ? combiner<Largest>(self.data_as<T>(), to)
+                    : combiner<Smallest>(self.data_as<T>(), to));
   }
 }
 
