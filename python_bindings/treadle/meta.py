@@ -4,7 +4,8 @@ their indices.
     y = treadle.meta.reindex(x, (4, 3), ["i0 + i1 - 1"])    # the windows of a vector, y[i, j]
 
 Together with operators that compute element by element, and with sums, they make up convolution,
-pooling, padding, rotations and much else, with gradients.
+pooling, padding, rotations and much else, with gradients. Each function is also a method of
+tensors.
 """
 
 # SPDX-License-Identifier: Apache-2.0

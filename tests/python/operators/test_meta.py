@@ -276,7 +276,7 @@ def convolution(
         f"i2 * {stride[0]} + i5 - {padding[0]}",
         f"i3 * {stride[1]} + i6 - {padding[1]}",
     ]
-    return (meta.reindex(x, loops, indices) * meta.broadcast(w, loops, (0, 2, 3))).sum((4, 5, 6))
+    return (x.reindex(loops, indices) * w.broadcast(loops, dims=(0, 2, 3))).sum((4, 5, 6))
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
