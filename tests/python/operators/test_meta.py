@@ -598,6 +598,23 @@ def test_overflow_is_outside(index: str, rest: int) -> None:
     assert meta.reindex_reduce(ones, "sum", (4,), [index]).tolist() == sums
 
 
+@pytest.mark.parametrize("extent", [2**62, 2**63 - 1])
+def test_targets_of_any_extent(extent: int) -> None:
+    """A tensor of one element, expanded."""
+    x = treadle.ones(1, dtype=treadle.uint8).expand(extent)
+    for index, wanted in [
+        (f"i0 + {extent - 2}", [1, 1, 0, 0]),
+        (f"{extent + 1 - 2**60} + i0 + {2**60 - 4}", [1, 1, 1, 0]),
+        ("i0 - 2", [0, 0, 1, 1]),
+        ("1 - i0", [1, 1, 0, 0]),
+        (f"i0 * {extent // 2}", [1, 1, extent % 2, 0]),
+        ("i0 // 2 - 1", [0, 0, 1, 1]),
+    ]:
+        assert meta.reindex(x, (4,), [index]).tolist() == wanted, index
+        rows = meta.reindex(x, (4, 50), [f"{index} + 0 * i1"])
+        assert rows.tolist() == [[value] * 50 for value in wanted], index
+
+
 def test_many_dimensions() -> None:
     x = treadle.arange(2**10).reshape((2,) * 10)
     indices = [f"i{k}" for k in reversed(range(10))]

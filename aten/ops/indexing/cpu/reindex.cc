@@ -30,14 +30,14 @@ struct Box {
 
 // Limits the box to where constant + factor * i is in [0, extent). False if the numbers do not fit.
 bool limit(Box& box, size_t loop, int64_t constant, int64_t factor, int64_t extent) {
-  // Of i >= low / factor and i <= high / factor, for a factor above 0.
+  // The inside is where low < factor * i < high, for a factor above 0.
   const bool forwards = factor > 0;
-  const Checked low = forwards ? Checked(0) - constant : Checked(constant) - (extent - 1);
-  const Checked high = forwards ? Checked(extent - 1) - constant : Checked(constant);
+  const Checked low = (forwards ? Checked(0) - constant : Checked(constant) - (extent - 1)) - 1;
+  const Checked high = (forwards ? Checked(extent - 1) - constant : Checked(constant)) + 1;
   const Checked steps = forwards ? Checked(factor) : Checked(0) - factor;
   if (!low.fits() || !high.fits() || !steps.fits()) return false;
-  const int64_t before = shape::floor_quotient(low.value() - 1, steps.value());
-  const int64_t last = shape::floor_quotient(high.value(), steps.value());
+  const int64_t before = shape::floor_quotient(low.value(), steps.value());
+  const int64_t last = shape::floor_quotient(high.value() - 1, steps.value());
   const int64_t end = box.begin[loop] + box.size[loop];
   box.begin[loop] = std::clamp(before + 1, box.begin[loop], end);
   box.size[loop] = std::clamp(last + 1, box.begin[loop], end) - box.begin[loop];
