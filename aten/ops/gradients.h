@@ -10,6 +10,7 @@
 #include "aten/ops/fft/gradients.h"
 #include "aten/ops/indexing/gradients.h"
 #include "aten/ops/indexing/gradients_embedding_bag.h"
+#include "aten/ops/indexing/gradients_reindex.h"
 #include "aten/ops/linalg/gradients.h"
 #include "aten/ops/losses/gradients.h"
 #include "aten/ops/matmul/gradients.h"

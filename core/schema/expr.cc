@@ -22,7 +22,7 @@ int binary_precedence(std::string_view op) {
   if (op == "<" || op == ">" || op == "<=" || op == ">=" || op == "==" || op == "!=")
     return kCompare;
   if (op == "+" || op == "-") return kAdd;
-  if (op == "*" || op == "/" || op == "%") return kMultiply;
+  if (op == "*" || op == "/" || op == "%" || op == "//") return kMultiply;
   return 0;
 }
 
@@ -61,7 +61,7 @@ std::string operator_hint(std::string_view op) {
 
 class Parser {
  public:
-  explicit Parser(const SourceText& source) : cursor_(source) {}
+  Parser(const SourceText& source, bool of_integers) : cursor_(source), of_integers_(of_integers) {}
 
   Expr parse() {
     if (cursor_.at_end()) cursor_.fail(0, "empty expression", "write one, or remove the key");
@@ -122,6 +122,8 @@ class Parser {
       const Token op = cursor_.peek();
       const int precedence = op.kind == TokenKind::punctuation ? binary_precedence(op.text) : 0;
       if (precedence < least || precedence == 0) return left;
+      if (op.text == "//" && !of_integers_)
+        cursor_.fail(op.offset, "unexpected '//'", "division is written 'a / b'");
       cursor_.next();
       Expr right = binary(precedence + 1);
       const std::size_t offset = left->offset;
@@ -234,6 +236,7 @@ class Parser {
   }
 
   TokenCursor cursor_;
+  bool of_integers_;
   int nesting_ = 0;
 };
 
@@ -338,7 +341,9 @@ void append(std::string& out, const ExprNode& node) {
 
 }  // namespace
 
-Expr parse_expr(const SourceText& source) { return Parser(source).parse(); }
+Expr parse_expr(const SourceText& source) { return Parser(source, false).parse(); }
+
+Expr parse_integer_expr(const SourceText& source) { return Parser(source, true).parse(); }
 
 Expr parse_expr(std::string_view text, SourcePos start) {
   return parse_expr(SourceText(text, std::move(start)));

@@ -7,8 +7,9 @@
 //   {self, other[0]}
 //
 // Precedence, from loosest to tightest: `?:`, `||`, `&&`, comparison, `+ -`, `* / %`, `- !`, then
-// calls `f(a, b)`, methods `a.f(b)` and indexing `a[i]`. The one difference from C++: comparisons
-// do not chain (a < b < c is an error).
+// calls `f(a, b)`, methods `a.f(b)` and indexing `a[i]`. Two differences from C++: comparisons do
+// not chain (a < b < c is an error), and expressions of integers, such as the indices of `reindex`,
+// also have `a // b`, the division that rounds down.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -58,6 +59,8 @@ inline constexpr int kMaxExprDepth = 200;
 // These throw SchemaError.
 Expr parse_expr(const SourceText& source);
 Expr parse_expr(std::string_view text, SourcePos start = {});
+// The same for an expression whose values are integers, which may contain `//`.
+Expr parse_integer_expr(const SourceText& source);
 
 // The canonical text: parse_expr(print(e)) is the same tree as e.
 std::string print(const Expr& expr);

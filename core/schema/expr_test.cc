@@ -94,6 +94,13 @@ TEST(Expr, VisitsParentsFirst) {
   EXPECT_EQ(names, "+fagbcd");
 }
 
+TEST(Expr, DivisionOfIntegersThatRoundsDown) {
+  const Expr expr = parse_integer_expr(SourceText("(i0+1)//2%3 - i1/4"));
+  EXPECT_EQ(print(expr), "(i0 + 1) // 2 % 3 - i1 / 4");
+  EXPECT_EQ(expr->children[0]->children[0]->text, "//");
+  EXPECT_EQ(error_of("a // b"), "unexpected '//'; division is written 'a / b'");
+}
+
 TEST(Expr, Errors) {
   EXPECT_EQ(error_of(""), "empty expression; write one, or remove the key");
   EXPECT_EQ(error_of("a +"), "expected an expression, got the end");

@@ -16,8 +16,8 @@ bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 
 bool is_name_part(char c) { return is_name_start(c) || is_digit(c); }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-constexpr std::array<std::string_view, 8> kTwoCharacters = {
-    "->", "<=", ">=", "==", "!=", "&&", "||", "::"};
+constexpr std::array<std::string_view, 9> kTwoCharacters = {
+    "->", "<=", ">=", "==", "!=", "&&", "||", "::", "//"};
 constexpr std::string_view kOneCharacter = "()[]{},.?:=*!|+-/%<>&^~";
 
 // The end of the number that starts at `begin`. "1", "1.5", ".5", "1e-05".

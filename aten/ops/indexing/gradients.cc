@@ -15,6 +15,7 @@
 #include "aten/ops/gather.h"
 #include "aten/ops/index_add.h"
 #include "aten/ops/index_select.h"
+#include "aten/ops/indexing/gradients_products.h"
 #include "aten/ops/indexing/index_geometry.h"
 #include "aten/ops/masked_fill.h"
 #include "aten/ops/mul.h"
@@ -27,7 +28,6 @@
 #include "aten/ops/scatter_add.h"
 #include "aten/ops/split_with_sizes.h"
 #include "aten/ops/stack.h"
-#include "aten/ops/sub.h"
 #include "aten/ops/sum.h"
 #include "aten/ops/to.h"
 #include "aten/ops/unsqueeze.h"
@@ -80,11 +80,7 @@ Tensor shared_among_equals(const Tensor& grad, const Tensor& self, int64_t dim, 
   return aten::div(grad, aten::masked_fill(counts, aten::eq(counts, 0), 1));
 }
 
-// prod: for each result the number of zeros among its factors, their sum, and the product of the
-// others. The sum is 0 too, but not to autograd: where one factor is 0, it stands for it.
-struct ProductParts {
-  Tensor zeros, sum, product;
-};
+// The parts of the products that scatter forms.
 ProductParts product_parts(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                            bool include_self) {
   const Tensor own = include_self ? self : aten::scatter(self, dim, index, 1);
@@ -96,16 +92,6 @@ ProductParts product_parts(const Tensor& self, int64_t dim, const Tensor& index,
           added(aten::where(own_zero, own, Scalar(0)), aten::where(src_zero, src, Scalar(0))),
           aten::scatter(aten::masked_fill(own, own_zero, 1), dim, index,
                         aten::masked_fill(src, src_zero, 1), "multiply")};
-}
-
-// The product of all factors but `factor`. Its first derivative is right at zeros too.
-Tensor product_without(const Tensor& factor, const ProductParts& all) {
-  const Tensor is_zero = aten::eq(factor, 0);
-  const Tensor zeros = aten::sub(all.zeros, as_dtype_of(is_zero, all.zeros));
-  const Tensor sum = aten::sub(all.sum, aten::where(is_zero, factor, Scalar(0)));
-  const Tensor product = aten::div(all.product, aten::masked_fill(factor, is_zero, 1));
-  return aten::where(aten::eq(zeros, 0), product,
-                     aten::where(aten::eq(zeros, 1), aten::mul(sum, product), Scalar(0)));
 }
 
 // 0, 1, 2, ... in a tensor of such sizes.

@@ -12,6 +12,7 @@
 #include "aten/ops/adjoint.h"
 #include "aten/ops/alias.h"
 #include "aten/ops/as_strided.h"
+#include "aten/ops/broadcast.h"
 #include "aten/ops/broadcast_tensors.h"
 #include "aten/ops/broadcast_to.h"
 #include "aten/ops/clone.h"
@@ -43,6 +44,7 @@
 #include "aten/ops/t.h"
 #include "aten/ops/transpose.h"
 #include "aten/ops/unflatten.h"
+#include "aten/ops/unsqueeze.h"
 #include "aten/ops/view.h"
 #include "aten/ops/view_as.h"
 #include "aten/ops/view_as_real.h"
@@ -119,6 +121,23 @@ Tensor expand_as(const Tensor& self, const Tensor& other) {
   return aten::expand(self, other.sizes());
 }
 Tensor broadcast_to(const Tensor& self, IntList size) { return aten::expand(self, size); }
+
+Tensor broadcast(const Tensor& self, IntList shape, IntList dims) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  check<ErrorKind::Value>(
+      rank - static_cast<int64_t>(dims.size()) == self.dim(), OpName("broadcast"),
+      "expected as many dims as shape has dimensions more ", "than x, got dims = ", dims,
+      " for shape = ", shape, " and x of shape ", self.sizes());
+  DimVector repeated = wrap_dims("broadcast", OptionalIntList(dims), rank, false);
+  std::sort(repeated.begin(), repeated.end());
+  Tensor view = self;
+  for (const int64_t d : repeated) view = aten::unsqueeze(view, d);
+  check<ErrorKind::Value>(is_expandable_to(view.sizes(), shape), OpName("broadcast"),
+                          "expected x of sizes that are 1 or those of shape outside of dims, got "
+                          "shape ",
+                          self.sizes(), " for shape = ", shape, ", dims = ", dims);
+  return aten::expand(view, shape);
+}
 
 std::vector<Tensor> broadcast_tensors(TensorList tensors) {
   DimVector sizes;

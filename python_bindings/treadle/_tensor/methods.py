@@ -10,7 +10,7 @@ import math
 import warnings
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
-from treadle import _C, _names
+from treadle import _C, _names, meta
 from treadle._C import Tensor
 from treadle._names import in_words_of_the_program
 from treadle._tensor import legacy_types, untyped_storage
@@ -450,6 +450,8 @@ def install() -> None:
     set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"
     for method in methods:
         setattr(Tensor, method.__name__, method)
+    for name in meta.__all__:
+        setattr(Tensor, name, getattr(meta, name))
     for error, names in _OF_SPARSE.items():
         for name in names.split():
             setattr(Tensor, name, _of_sparse(name, error))

@@ -7,12 +7,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <cmath>
 
 #include "aten/backend/cpu/element_bits.h"
 #include "aten/backend/cpu/long_sums.h"
-#include "aten/backend/cpu/wrapping.h"
 #include "aten/engine/overlap.h"
+#include "aten/ops/indexing/cpu/combine.h"
 #include "aten/ops/indexing/cpu/deterministic_scatter.h"
 #include "aten/ops/indexing/cpu/index_plan.h"
 #include "aten/ops/indexing/cpu/indexed_rows.h"
@@ -182,46 +181,6 @@ void with_index(const char* op, int64_t dim, const Tensor& index, const Tensor& 
 Tensor source_for(const Tensor& t, const Tensor& out) {
   return meets(t, out) ? apart_from(t, out) : t;
 }
-
-struct Replace {
-  template <class T>
-  void operator()(T& target, const T& value) const {
-    target = value;
-  }
-};
-struct Add {
-  template <class To, class T>
-  void operator()(To& target, const T& value) const {
-    target = sum_of(target, static_cast<To>(element_value(value)));
-  }
-};
-struct Multiply {
-  template <class To, class T>
-  void operator()(To& target, const T& value) const {
-    target = product_of(target, static_cast<To>(element_value(value)));
-  }
-};
-template <class T>
-bool is_nan(const T& value) {
-  if constexpr (is_floating_type<T>)
-    return std::isnan(static_cast<compute_type<T>>(value));
-  else
-    return false;
-}
-struct Largest {
-  template <class T>
-  void operator()(T& target, const T& value) const {
-    if (is_nan(value) || element_value(value) > element_value(target))
-      target = element_value(value);
-  }
-};
-struct Smallest {
-  template <class T>
-  void operator()(T& target, const T& value) const {
-    if (is_nan(value) || element_value(value) < element_value(target))
-      target = element_value(value);
-  }
-};
 
 template <class T>
 void scatter_src_cpu(const Tensor& /*self*/, int64_t dim, const Tensor& index, const Tensor& src,
