@@ -2,6 +2,7 @@
 #include "aten/engine/cpu/program.h"
 
 #include <algorithm>
+#include <complex>
 
 #include "aten/backend/cpu/non_temporal_stores.h"
 #include "aten/backend/cpu/work_space.h"
@@ -15,6 +16,8 @@ namespace {
 
 constexpr int64_t kTile = 2048;        // elements
 constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk; a multiple of kTile
+// A row of so many elements is a tile of its own, so that what is read along rows need not be copied.
+constexpr int64_t kLongRow = 512;
 // Bytes of operands from which on they come from memory.
 constexpr int64_t kLarge = 4 * 1024 * 1024;
 
@@ -33,6 +36,27 @@ struct Instruction {
   Place output;
   bool is_last;  // no later instruction reads the output
 };
+
+template <class Bits>
+void repeat(const void* from, int64_t rows, int64_t row, void* to) {
+  for (int64_t r = 0; r < rows; ++r)
+    std::fill_n(static_cast<Bits*>(to) + r * row, row, static_cast<const Bits*>(from)[r]);
+}
+// Makes a row of each element.
+void repeat(const void* from, int64_t rows, int64_t row, int64_t item, void* to) {
+  switch (item) {
+    case 1:
+      return repeat<uint8_t>(from, rows, row, to);
+    case 2:
+      return repeat<uint16_t>(from, rows, row, to);
+    case 4:
+      return repeat<uint32_t>(from, rows, row, to);
+    case 8:
+      return repeat<uint64_t>(from, rows, row, to);
+    default:
+      return repeat<std::complex<double>>(from, rows, row, to);
+  }
+}
 
 // The memory of all buffers.
 struct Room {
@@ -136,10 +160,7 @@ class Plan {
                     i.to_item, count);
           break;
         case Kind::Repeat:
-          for (int64_t r = 0; r < rows; ++r)
-            i.convert(static_cast<const char*>(first) + r * i.from_item, 0,
-                      static_cast<char*>(out) + r * program_.row() * i.to_item, i.to_item,
-                      program_.row());
+          repeat(first, rows, program_.row(), i.to_item, out);
           break;
       }
     }
@@ -215,15 +236,24 @@ class Plan {
     for (size_t k = 0; k < static_cast<size_t>(step.input_count); ++k) {
       const int value = step.inputs[k];
       const ScalarType type = compute_of(program_.dtype(value));
-      block.inputs[k] = place_of(value);
       const bool repeats =
           !step.fold && step.extent == Extent::Elements && program_.extent(value) == Extent::Rows;
-      if (type == step.compute && !repeats) continue;
-      block.inputs[k] = take();
-      passing.push_back(block.inputs[k]);
-      add_conversion(place_of(value), type, block.inputs[k], step.compute,
-                     repeats ? Extent::Elements : program_.extent(value),
-                     repeats ? Kind::Repeat : Kind::Convert);
+      Place from = place_of(value);
+      const auto pass = [&](Place to) {
+        passing.push_back(to);
+        return to;
+      };
+      if (type != step.compute) {
+        const Place to = pass(take());
+        add_conversion(from, type, to, step.compute, program_.extent(value));
+        from = to;
+      }
+      if (repeats) {
+        const Place to = pass(take());
+        add_conversion(from, step.compute, to, step.compute, Extent::Elements, Kind::Repeat);
+        from = to;
+      }
+      block.inputs[k] = from;
     }
     // The result may take the place of a value that is read for the last time, since a block reads
     // each element before it writes the one at its place. But a result of smaller elements may not.
@@ -326,7 +356,7 @@ void run_program(const Program& program, ArrayRef<PointwiseOperand> operands, In
                  of_rows = operands_of(program, plan, Extent::Rows);
   const Tiles tiles(elements.list(), shape);
   const int64_t numel = product(shape), row = std::max<int64_t>(1, program.row());
-  const int64_t tile = std::max<int64_t>(1, kTile / row) * row;
+  const int64_t tile = row >= kLongRow ? row : kTile / row * row;
   const auto count = static_cast<int64_t>(plan.operands().size());
   int64_t largest = plan.largest_item();
   for (const TileOperand& operand : plan.operands())

@@ -10,7 +10,7 @@ from treadle import _C
 from treadle.autograd.grad_mode import _Mode
 
 # Elements of a result from which on waiting pays: measured by benchmarks/fusion.py.
-DEFAULT_LEAST = 32768
+DEFAULT_LEAST = 131072
 
 _NEVER: int = _C._DEFER_NEVER
 
