@@ -24,8 +24,10 @@ struct CheckedPointwise {
 };
 
 // The same of a reduction over the last dimensions of an input whose elements lie in order: a fold
-// of its rows.
+// of its rows. A row that is too long for a tile is all elements.
 struct CheckedFold {
+  static constexpr int64_t kLongestRow = 4096;
+
   const ReduceOp& op;
   ScalarType compute, result;
   const Tensor& input;

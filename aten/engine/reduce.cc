@@ -220,8 +220,8 @@ void run(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor&
 // ---- calls that wait ----
 
 // Rows of so many elements are folded alike wherever they lie: by one loop, whose order depends on
-// their length alone.
-constexpr int64_t kShortestRow = 16, kLongestRow = 4096;
+// their length alone. So are all elements together, piece by piece.
+constexpr int64_t kShortestRow = 16, kLongestRow = CheckedFold::kLongestRow;
 
 // Whether nothing but the generated loops for the CPU would run, on elements of the type that they
 // are computed in.
@@ -243,7 +243,7 @@ bool can_wait(const ReduceOp& op, const Plan& plan, const Tensor& self) {
       plan.dims.back() - plan.dims.front() + 1 == static_cast<int64_t>(plan.dims.size());
   if (!is_last || !self.is_cpu() || !self.is_contiguous() || self.numel() == 0 ||
       self.numel() < least_deferred() || plan.reduced < kShortestRow ||
-      plan.reduced > kLongestRow || !can_wait(op, plan, self)) {
+      (plan.reduced > kLongestRow && plan.reduced != self.numel()) || !can_wait(op, plan, self)) {
     return {};
   }
   return deferral().fold(

@@ -14,6 +14,7 @@ int64_t bytes_of(const Source& source) { return product(source.sizes) * item_siz
 
 // Why a node and a source of it that is pending, too, are in different groups.
 const char* why_apart(const Node& node, const Source& source, const Group& group) {
+  if (source.node->is_total()) return "it folds all elements, which have to be there first";
   if (source.node->fold && group.row == 0) return "it folds rows, which have to be there first";
   if (product(source.sizes) != source.node->numel()) return "it is read through a view";
   if (IntList(source.sizes) != IntList(node.shape)) return "it is of another shape";

@@ -9,8 +9,7 @@
 #include <array>
 #include <vector>
 
-#include "aten/engine/pointwise.h"
-#include "aten/engine/reduce.h"
+#include "aten/engine/deferral.h"
 #include "core/base/array_ref.h"
 
 namespace treadle::fusion {
@@ -60,6 +59,8 @@ struct Node final : PendingValue {
 
   int64_t numel() const;
   int64_t nbytes() const { return numel() * item_size(dtype); }
+  // A fold of all elements of its input, which are too many for a tile.
+  bool is_total() const { return fold != nullptr && row > CheckedFold::kLongestRow; }
   const Operator& op() const { return fold ? *fold->op : *pointwise->op; }
   // Whether what it computes is seen outside of its group, so that it goes to memory.
   bool is_written() const { return target != nullptr || is_read_outside; }

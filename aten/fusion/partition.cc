@@ -112,8 +112,9 @@ class Groups {
 
   static bool has_shape_of(const Node& node, const Group& group) {
     if (node.fold) {
-      return IntList(node.inputs[0].sizes) == IntList(group.shape) &&
-             (group.row == 0 || group.row == node.row);
+      if (IntList(node.inputs[0].sizes) != IntList(group.shape)) return false;
+      if (node.is_total()) return group.row == 0;
+      return !group.has_totals && (group.row == 0 || group.row == node.row);
     }
     if (IntList(node.shape) == IntList(group.shape)) return true;
     // For rows: the shape of the rows, perhaps with a dimension of 1 for each that was folded.
@@ -131,7 +132,9 @@ class Groups {
   void add(Node& node, int g) {
     const auto at = static_cast<size_t>(g);
     Group& group = groups_[at];
-    if (node.fold) {
+    if (node.is_total()) {
+      group.has_totals = true;
+    } else if (node.fold) {
       group.row = node.row;
       group.row_dims = node.folded_dims.size();
     }
@@ -169,6 +172,7 @@ void mark_needed(const Node* root) {
 }  // namespace
 
 bool Group::has_inside(const Node& node, const Source& source) const {
+  if (source.node->is_total()) return false;
   const bool node_of_rows = is_of_rows(node), source_of_rows = is_of_rows(*source.node);
   if (node.fold) return !source_of_rows && source.is_whole;
   if (node_of_rows) return source_of_rows && is_in_order(source);

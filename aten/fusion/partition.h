@@ -14,8 +14,9 @@ namespace treadle::fusion {
 struct Group {
   std::vector<Node*> nodes;  // in order
   DimVector shape;           // of the elements
-  int64_t row = 0;      // elements of a row, which folds make one of; 0 where nothing is folded
-  size_t row_dims = 0;  // dimensions of a row: the last ones of the shape
+  int64_t row = 0;          // elements of a row, which folds make one of; 0 where nothing is folded
+  size_t row_dims = 0;      // dimensions of a row: the last ones of the shape
+  bool has_totals = false;  // folds of all elements, with which the group ends
 
   // What a node of the group computes: elements, or an element for each row.
   bool is_of_rows(const Node& node) const {

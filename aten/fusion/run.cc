@@ -31,7 +31,7 @@ class Lowering {
 
   size_t operands() const {
     size_t count = reads_.size();
-    for (const Node* node : nodes_) count += node->is_written();
+    for (const Node* node : nodes_) count += node->is_written() && !node->is_total();
     return count;
   }
 
@@ -42,9 +42,11 @@ class Lowering {
     }
     program_.set_row(group_.row);
     for (const Operand& read : reads_) program_.read(read.source->dtype, read.extent());
-    for (Node* node : nodes_) node->value = program_.add(step(*node));
+    for (Node* node : nodes_)
+      if (!node->is_total()) node->value = program_.add(step(*node));
     for (const Node* node : nodes_)
-      if (node->is_written()) program_.write(node->value);
+      if (node->is_written() && !node->is_total()) program_.write(node->value);
+    add_totals(results);
     place(results);
     const IntList rows = group_.rows();
     static constexpr int64_t kOne = 1;
@@ -103,6 +105,19 @@ class Lowering {
     return step;
   }
 
+  void add_totals(ArrayRef<Storage> results) {
+    size_t next = 0;
+    for (const Node* node : nodes_) {
+      if (!node->is_written()) continue;
+      const Storage& result = results[next++];
+      if (!node->is_total()) continue;
+      const Source& source = node->inputs[0];
+      program_.total({has(*node, source) ? source.node->value : place_of(*node, source),
+                      &node->fold->cpu_blocks().by_dtype[static_cast<size_t>(node->compute)],
+                      node->dtype, result->address()});
+    }
+  }
+
   // One operator runs as ever, without tiles.
   void run_alone(const Node& node) const {
     const simd::PointwiseBlocks& blocks = node.pointwise->cpu_blocks();
@@ -129,15 +144,17 @@ class Lowering {
   // The operands over the shape, results first: where nothing is of rows, in the order in which
   // memory lies.
   void place(ArrayRef<Storage> results) {
-    const size_t written = results.size();
-    strides_.resize(reads_.size() + written);
+    const size_t written = operands() - reads_.size();
+    strides_.resize(operands());
     operands_.resize(strides_.size());
-    size_t next = 0;
+    size_t next = 0, result = 0;
     for (const Node* node : nodes_) {
       if (!node->is_written()) continue;
+      const Storage& storage = results[result++];
+      if (node->is_total()) continue;
       const bool of_rows = group_.is_of_rows(*node);
-      add(next, results[next], 0, of_rows ? IntList(node->shape) : IntList(group_.shape),
-          node->shape, node->strides, node->dtype, of_rows, reads_.size() + next);
+      add(next, storage, 0, of_rows ? IntList(node->shape) : IntList(group_.shape), node->shape,
+          node->strides, node->dtype, of_rows, reads_.size() + next);
       ++next;
     }
     for (size_t r = 0; r < reads_.size(); ++r) {
@@ -148,7 +165,7 @@ class Lowering {
           s.dtype, of_rows, r);
     }
     shape_ = group_.shape;
-    if (group_.row == 0)
+    if (group_.row == 0 && !group_.has_totals)
       order_dimensions(shape_, strides_.data(), static_cast<int>(strides_.size()));
     if (shape_.empty()) shape_.push_back(1);
     for (size_t k = 0; k < strides_.size(); ++k)

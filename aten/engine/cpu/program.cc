@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <complex>
+#include <cstring>
 
 #include "aten/backend/cpu/non_temporal_stores.h"
 #include "aten/backend/cpu/work_space.h"
+#include "aten/engine/cpu/cascade.h"
 #include "aten/engine/cpu/tiles.h"
 #include "aten/engine/promotion.h"
 #include "core/base/error.h"
@@ -70,7 +72,7 @@ class Ahead {
  public:
   Ahead(bool is_on, const std::vector<TileOperand>& operands, void* const* at, int64_t n,
         const Room& room, int loops) {
-    if (!is_on) return;
+    if (!is_on || loops == 0) return;
     for (size_t k = 0; k < operands.size(); ++k) {
       if (operands[k].is_written || room.has(at[k])) continue;
       const int64_t bytes = n * item_size(operands[k].type);
@@ -123,6 +125,7 @@ class Plan {
   }
 
   const std::vector<TileOperand>& operands() const { return operands_; }
+  Place place_of(int value) const { return places_of_[static_cast<size_t>(value)]; }
   int loops() const { return static_cast<int>(instructions_.size()); }
   int buffers() const { return places_ - static_cast<int>(operands_.size()); }
   int64_t largest_item() const { return largest_item_; }
@@ -176,6 +179,8 @@ class Plan {
         last_reader_[static_cast<size_t>(step.inputs[static_cast<size_t>(k)])] = s;
     }
     for (const int value : program_.writes()) last_reader_[static_cast<size_t>(value)] = steps;
+    for (const ProgramTotal& t : program_.totals())
+      last_reader_[static_cast<size_t>(t.value)] = steps;
   }
 
   bool is_read(int value) const {
@@ -185,8 +190,6 @@ class Plan {
       return std::find(step.inputs.begin(), end, value) != end;
     });
   }
-
-  int place_of(int value) const { return places_of_[static_cast<size_t>(value)]; }
 
   // The operand that a value is written to; -1 where there is none.
   int written_to(int value) const {
@@ -347,6 +350,70 @@ Operands operands_of(const Program& program, const Plan& plan, Extent extent) {
   return found;
 }
 
+// The totals of a program: each chunk of elements has a partial one, joined from its pieces.
+class Totals {
+ public:
+  Totals(const Program& program, int64_t numel)
+      : program_(program), chunks_((numel + kChunk - 1) / kChunk), numel_(numel) {
+    for (const ProgramTotal& t : program.totals())
+      partial_.emplace_back(static_cast<size_t>(chunks_ * item(t)));
+  }
+
+  int64_t chunks() const { return chunks_; }
+
+  // The pieces of one chunk, in order.
+  class Chunk {
+   public:
+    Chunk(Totals& all, int64_t chunk) : all_(all), chunk_(chunk) {
+      for (const ProgramTotal& t : all.program_.totals())
+        cascades_.emplace_back(*t.fold, 1, all.item(t));
+    }
+    void add(const Plan& plan, void* const* at, int64_t n) {
+      alignas(64) char acc[kLargestItem];
+      for (size_t k = 0; k < cascades_.size(); ++k) {
+        const ProgramTotal& t = all_.program_.totals()[k];
+        t.fold->inner(acc, at[plan.place_of(t.value)], n, 1, 0);
+        cascades_[k].push(acc);
+      }
+    }
+    void finish() {
+      for (size_t k = 0; k < cascades_.size(); ++k) {
+        const auto bytes = static_cast<size_t>(all_.item(all_.program_.totals()[k]));
+        std::memcpy(all_.partial_[k].data() + static_cast<size_t>(chunk_) * bytes,
+                    cascades_[k].finish(), bytes);
+      }
+    }
+
+   private:
+    Totals& all_;
+    int64_t chunk_;
+    std::vector<Cascade> cascades_;
+  };
+
+  void write() const {
+    for (size_t k = 0; k < partial_.size(); ++k) {
+      const ProgramTotal& t = program_.totals()[k];
+      Cascade cascade(*t.fold, 1, item(t));
+      for (int64_t c = 0; c < chunks_; ++c) cascade.push(partial_[k].data() + c * item(t));
+      alignas(64) char acc[kLargestItem];
+      std::memcpy(acc, cascade.finish(), static_cast<size_t>(item(t)));
+      t.fold->final(acc, 1, static_cast<double>(numel_));
+      converter(type(t), t.dtype)(acc, item(t), static_cast<char*>(t.result), item_size(t.dtype),
+                                  1);
+    }
+  }
+
+ private:
+  static constexpr size_t kLargestItem = 16;
+
+  ScalarType type(const ProgramTotal& t) const { return compute_of(program_.dtype(t.value)); }
+  int64_t item(const ProgramTotal& t) const { return item_size(type(t)); }
+
+  const Program& program_;
+  int64_t chunks_, numel_;
+  std::vector<std::vector<char>> partial_;
+};
+
 }  // namespace
 
 void run_program(const Program& program, ArrayRef<PointwiseOperand> operands, IntList shape,
@@ -356,7 +423,8 @@ void run_program(const Program& program, ArrayRef<PointwiseOperand> operands, In
                  of_rows = operands_of(program, plan, Extent::Rows);
   const Tiles tiles(elements.list(), shape);
   const int64_t numel = product(shape), row = std::max<int64_t>(1, program.row());
-  const int64_t tile = row >= kLongRow ? row : kTile / row * row;
+  const bool has_totals = !program.totals().empty();
+  const int64_t tile = has_totals ? kPiece : row >= kLongRow ? row : kTile / row * row;
   const auto count = static_cast<int64_t>(plan.operands().size());
   int64_t largest = plan.largest_item();
   for (const TileOperand& operand : plan.operands())
@@ -367,7 +435,8 @@ void run_program(const Program& program, ArrayRef<PointwiseOperand> operands, In
     (operand.is_written ? written : touched) += numel * item_size(operand.type);
   touched += written;
   const cpu::NonTemporalStores writes(written);
-  parallel_for(numel / row, std::max<int64_t>(1, kGrain / row), [&](int64_t begin, int64_t end) {
+  Totals totals(program, numel);
+  const auto run_rows = [&](int64_t begin, int64_t end, Totals::Chunk* chunk) {
     const int64_t room_bytes = (count + plan.buffers()) * bytes;
     const cpu::WorkSpace<uint8_t> memory(room_bytes);
     const TileBuffers all{reinterpret_cast<char*>(memory.data()), bytes, tile};
@@ -381,8 +450,9 @@ void run_program(const Program& program, ArrayRef<PointwiseOperand> operands, In
       elements.put(at, places);
       Ahead ahead(touched >= kLarge, elements.tiles, at, n, room, plan.loops());
       plan.run(places.data(), n, room, writes.on(), ahead);
+      if (chunk != nullptr) chunk->add(plan, places.data(), n);
     };
-    if (!plan.has_rows()) {
+    if (!plan.has_rows() && !has_totals) {
       tiles.run(begin, end, all, kTile, run);
     } else if (of_rows.tiles.empty()) {
       tiles.run_whole(begin * row, end * row, all, run);
@@ -397,7 +467,18 @@ void run_program(const Program& program, ArrayRef<PointwiseOperand> operands, In
       }
     }
     writes.finish();
-  });
+  };
+  if (has_totals) {
+    parallel_chunks(totals.chunks(), [&](int64_t unit) {
+      Totals::Chunk chunk(totals, unit);
+      run_rows(unit * kChunk, std::min(numel, (unit + 1) * kChunk), &chunk);
+      chunk.finish();
+    });
+    totals.write();
+  } else {
+    parallel_for(numel / row, std::max<int64_t>(1, kGrain / row),
+                 [&](int64_t begin, int64_t end) { run_rows(begin, end, nullptr); });
+  }
 }
 
 }  // namespace treadle::simd

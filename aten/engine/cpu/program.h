@@ -41,11 +41,18 @@ struct ProgramStep {
   const ReduceFunctions* fold = nullptr;
 };
 
+// A fold of all elements of a value, in the order of the shape, which the program ends with.
+struct ProgramTotal {
+  int value;
+  const ReduceFunctions* fold;  // of the type that the value's dtype is computed in
+  ScalarType dtype;             // of the result
+  void* result;
+};
+
 class Program {
  public:
-  // Rows are of so many elements, at most kLongestRow, of which the last dimensions are made. Only
-  // a program with rows has values and folds of them.
-  static constexpr int64_t kLongestRow = 4096;
+  // Rows are of so many elements, of which the last dimensions are made. They should fit the nearest
+  // cache. Only a program with rows has values and folds of them, and it has no totals.
   void set_row(int64_t elements) { row_ = elements; }
 
   // The number of the value that an operand of this dtype has. All are read before the first step.
@@ -53,7 +60,9 @@ class Program {
   int add(const ProgramStep& step);
   // Writes a value to an operand of its dtype; the operands follow those that are read.
   void write(int value);
+  void total(const ProgramTotal& total) { totals_.push_back(total); }
 
+  const std::vector<ProgramTotal>& totals() const { return totals_; }
   int reads() const { return reads_; }
   int values() const { return static_cast<int>(dtypes_.size()); }
   const std::vector<ProgramStep>& steps() const { return steps_; }
@@ -69,6 +78,7 @@ class Program {
   std::vector<Extent> extents_;
   std::vector<ProgramStep> steps_;
   std::vector<int> writes_;
+  std::vector<ProgramTotal> totals_;
 };
 
 // `operands` are the tensors that are read, and then those that are written, over `shape`, whose

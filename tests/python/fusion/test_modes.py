@@ -135,6 +135,27 @@ def test_explanation() -> None:
     assert str(explain(y)) == "nothing waits"
 
 
+def test_totals_end_a_group() -> None:
+    for n in (5000, 4096 * 16, 4096 * 16 + 1, 300_001):
+        for dtype in (treadle.float32, treadle.bfloat16, treadle.float64, treadle.int64):
+            x, y = (treadle.randn(n) * 8).to(dtype), (treadle.randn(n) * 8).to(dtype)
+            expected = [((x - y) * x).sum(), (x - y).amax(), ((x - y) * x).reshape(-1, 1).sum()]
+            with treadle.fuse(least=0):
+                square = (x - y) * x
+                found = [square.sum(), (x - y).amax(), square.reshape(-1, 1).sum()]
+                assert len(explain(found[0]).groups) == 1
+                assert len(explain().groups) == 2
+            assert [t.item() for t in found] == [t.item() for t in expected]
+    with treadle.fuse(least=0):
+        total = (x * 2).sum()
+        shifted = x - total
+        assert [r.why_apart for g in explain(shifted).groups for r in g.group.reads] == [
+            "",
+            "",
+            "it folds all elements, which have to be there first",
+        ]
+
+
 def test_groups_of_several_shapes_say_why() -> None:
     x = treadle.randn(6, 40)
     with treadle.fuse(least=0):
