@@ -1,5 +1,5 @@
-// Cascade: joins the folds of pieces in pairs. Long folds are cut into chunks, and chunks into pieces,
-// by sizes alone, so that their bits do not depend on threads.
+// Cascade: joins the folds of pieces in pairs. Long folds are cut into chunks, and chunks into
+// pieces, by sizes alone, so that their bits do not depend on threads.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

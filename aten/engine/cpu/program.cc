@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kTile = 2048;        // elements
 constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk; a multiple of kTile
-// A row of so many elements is a tile of its own, so that what is read along rows need not be copied.
+// A row of so many elements is a tile of its own, so that what all rows read is not copied.
 constexpr int64_t kLongRow = 512;
 // Bytes of operands from which on they come from memory.
 constexpr int64_t kLarge = 4 * 1024 * 1024;

@@ -51,8 +51,8 @@ struct ProgramTotal {
 
 class Program {
  public:
-  // Rows are of so many elements, of which the last dimensions are made. They should fit the nearest
-  // cache. Only a program with rows has values and folds of them, and it has no totals.
+  // Rows are of so many elements, of which the last dimensions are made. They should fit the
+  // nearest cache. Only a program with rows has values and folds of them, and it has no totals.
   void set_row(int64_t elements) { row_ = elements; }
 
   // The number of the value that an operand of this dtype has. All are read before the first step.
