@@ -186,7 +186,9 @@ def _gradient(entry: Operator) -> Sequence[str]:
         composed = entry["kind"] in ("composite", "view")
         return ["follows from the operators it is built from"] if composed else ["none"]
     lines = [_place(derivative["location"]["file"], derivative["location"]["line"])]
-    lines += [f"{', '.join(f['targets'])}: {f['text']}" for f in derivative["formulas"]]
+    for formula in derivative["formulas"]:
+        derived = "  (derived)" if formula["derived"] else ""
+        lines.append(f"{', '.join(formula['targets'])}: {formula['text']}{derived}")
     if derivative.get("non_differentiable"):
         lines.append(f"not differentiable: {', '.join(derivative['non_differentiable'])}")
     return lines
