@@ -201,6 +201,8 @@ def autocast_words(e: Entry) -> str:
 
 def derivative_words(e: Entry) -> str:
     d = e.derivative
+    if d is None and e.derivation and e.derivation.missing:
+        return "; ".join(f"none by `{a}`: {why}" for a, why in e.derivation.missing.items()) + "."
     if d is None:
         return "follows from its parts." if e.kind in (Kind.COMPOSITE, Kind.VIEW) else "none."
     without = (

@@ -373,6 +373,15 @@ class DerivativeReader {
                        [&](const auto& gradient) { return gradient.argument == argument; });
   }
 
+  // ", and none can be derived, ..."; empty for an operator without an expression.
+  std::string why_underived(const std::string& argument) const {
+    if (!op_.derivation) return "";
+    for (const auto& [name, why] : op_.derivation->missing) {
+      if (name == argument) return ", and none can be derived: " + why;
+    }
+    return "";
+  }
+
   static bool is_key(const std::string& name) {
     return name == "name" || name == "output_differentiability" || name == "formulas";
   }
@@ -389,7 +398,9 @@ class DerivativeReader {
       }
       if (is_derived(argument.name)) continue;
       diagnostics_.add(name.source.diagnostic(
-          argument.offset, "no formula for argument '" + argument.name + "' of " + op_.name(),
+          argument.offset,
+          "no formula for argument '" + argument.name + "' of " + op_.name() +
+              why_underived(argument.name),
           is_key(argument.name) ? "add 'formulas: {" + argument.name + ": FORMULA}', since '" +
                                       argument.name + "' is a key of the entry"
                                 : "add '" + argument.name + ": FORMULA' or '" + argument.name +

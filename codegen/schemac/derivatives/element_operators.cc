@@ -35,6 +35,14 @@ std::vector<std::string> inexact_of(const std::vector<std::string>& declared) {
 
 bool is_conj(const Expr& a) { return a->kind == ExprKind::Call && a->text == "conj"; }
 
+bool has_conjugate(const Expr& expression) {
+  bool found = false;
+  visit(expression, [&](const ExprNode& node) {
+    found = found || (node.kind == ExprKind::Call && node.text == "conj");
+  });
+  return found;
+}
+
 // How many functions and operators of elements an expression has.
 int operations_of(const Expr& expression) {
   int count = 0;
@@ -95,8 +103,11 @@ class Match {
  private:
   bool binds(const Argument& argument, const Expr& expression) {
     const bool leaf = expression->kind == ExprKind::Name || is_conj(expression);
-    if (argument.type.is_tensor() ? !(leaf && is_tensor_(expression)) : is_tensor_(expression))
-      return false;
+    // Formulas have no conjugate of a number.
+    const bool fits = argument.type.is_tensor()
+                          ? leaf && is_tensor_(expression)
+                          : !is_tensor_(expression) && !has_conjugate(expression);
+    if (!fits) return false;
     const auto [bound, is_new] = bound_.emplace(argument.name, expression);
     return is_new || algebra::equal(bound->second, expression);
   }
@@ -204,8 +215,8 @@ std::optional<ElementOperators::Call> ElementOperators::one_function(
 std::optional<ElementOperators::Call> ElementOperators::whole(
     const Expr& expression, const std::vector<std::string>& dtypes, const Differentiation& rules,
     const IsTensor& is_tensor) const {
+  if (operations_of(expression) < 2) return std::nullopt;  // one call as it is
   for (const Candidate& candidate : candidates_) {
-    // A single operation is called as it is.
     if (candidate.promote != "common" || operations_of(candidate.expression) < 2) continue;
     const bool knows_all = std::all_of(dtypes.begin(), dtypes.end(), [&](const std::string& dtype) {
       return contains(candidate.dtypes, dtype);

@@ -301,6 +301,9 @@ class Reader {
                          "float64: 2}', or "
                          "write 'ulp: rounded' where they are the nearest numbers to these"));
     }
+    if (function_.gives_truth && !function_.derivative.empty())
+      diagnostics_.add(head.key.error("derivative of '" + function_.text() + "', a truth value",
+                                      "it has none; remove it"));
     for (const std::string& dtype : function_.throws) {
       if (contains(function_.dtypes, dtype)) continue;
       diagnostics_.add(
@@ -350,6 +353,12 @@ std::string ScalarFunction::text() const {
   return name + "(" + all + ")";
 }
 
+std::string ScalarFunction::takes() const {
+  std::string count = std::to_string(most()) + (most() == 1 ? " argument" : " arguments");
+  if (least() != most()) count = std::to_string(least()) + " to " + count;
+  return "'" + name + "' takes " + count;
+}
+
 void ScalarFunctions::read(const YamlFile& file, Diagnostics& diagnostics) {
   if (file.root().IsNull() || !file.root().IsDefined()) return;
   if (!file.root().IsSequence()) {
@@ -385,41 +394,35 @@ void ScalarFunctions::read(const YamlFile& file, Diagnostics& diagnostics) {
 // Reports what is no expression of elements over the function's arguments and `result`.
 void ScalarFunctions::check_derivatives(const ScalarFunction& function,
                                         Diagnostics& diagnostics) const {
-  const std::string of = " in the derivative of " + function.text();
+  std::vector<std::string> known = {"result"};
+  for (const ScalarFunction::Argument& argument : function.arguments)
+    known.push_back(argument.name);
   for (const ScalarFunction::Slope& slope : function.derivative) {
     const auto report = [&](std::size_t offset, const std::string& message, std::string hint) {
-      diagnostics.add(slope.source.diagnostic(offset, message + of, std::move(hint)));
+      diagnostics.add(slope.source.diagnostic(
+          offset, message + " in the derivative of " + function.text(), std::move(hint)));
     };
-    if (function.gives_truth) {
-      report(0, "a truth value", "it has none; remove it");
-      return;
-    }
-    std::vector<std::string> known = {"result"};
-    for (const ScalarFunction::Argument& argument : function.arguments)
-      known.push_back(argument.name);
-    const bool refuses = slope.tree->kind == ExprKind::Call && slope.tree->text == "not_implemented";
-    if (refuses) {
-      const bool says_why =
-          slope.tree->children.size() == 1 && slope.tree->children[0]->kind == ExprKind::String;
-      if (!says_why) report(0, "not_implemented without a reason", "write 'not_implemented(\"why\")'");
+    const schema::ExprNode& root = *slope.tree;
+    if (root.kind == ExprKind::Call && root.text == "not_implemented") {
+      if (root.children.size() != 1 || root.children[0]->kind != ExprKind::String)
+        report(0, "not_implemented without a reason", "write 'not_implemented(\"why\")'");
       continue;
     }
     visit(slope.tree, [&](const schema::ExprNode& node) {
+      const std::size_t count = node.children.size();
+      if (node.kind == ExprKind::Int || node.kind == ExprKind::Float) return;
       if (node.kind == ExprKind::Name) {
         if (!contains(known, node.text) && !schema::is_number_constant(node.text))
           report(node.offset, "unknown name '" + node.text + "'",
                  schema::did_you_mean(node.text, known));
         return;
       }
-      const bool plain = node.kind == ExprKind::Int || node.kind == ExprKind::Float;
-      const ScalarFunction* called = this->of(node);
-      if (plain) return;
+      const ScalarFunction* called = of(node);
       if (!called) {
-        report(node.offset, "unknown function '" + (node.text.empty() ? print(node) : node.text) + "'",
-               schema::did_you_mean(node.text, names()));
-      } else if (node.children.size() < called->least() || node.children.size() > called->most()) {
-        report(node.offset, called->text() + " with " + std::to_string(node.children.size()) +
-                                " arguments", "");
+        report(node.offset, "no function of elements computes '" + print(node) + "'",
+               node.kind == ExprKind::Call ? schema::did_you_mean(node.text, names()) : "");
+      } else if (count < called->least() || count > called->most()) {
+        report(node.offset, called->takes() + ", got " + std::to_string(count), "");
       }
     });
   }

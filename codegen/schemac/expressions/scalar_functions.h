@@ -72,6 +72,7 @@ struct ScalarFunction {
   std::size_t most() const { return arguments.size(); }
   // "softplus(x, beta=1, threshold=20)", "a % b".
   std::string text() const;
+  std::string takes() const;  // "'softplus' takes 1 to 3 arguments"
 };
 
 class ScalarFunctions {
