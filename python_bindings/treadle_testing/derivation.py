@@ -104,7 +104,9 @@ def _named(op: Operator, sample: Sample, dtype: str) -> dict[str, Any]:
 
 def _call(op: Operator, names: Mapping[str, Any]) -> Tensor:
     positional = [names[a["name"]] for a in op.args if not a["kwarg_only"]]
-    return _function(op)(*positional, **{a["name"]: names[a["name"]] for a in op.args if a["kwarg_only"]})
+    return _function(op)(
+        *positional, **{a["name"]: names[a["name"]] for a in op.args if a["kwarg_only"]}
+    )
 
 
 def _calls(op: Operator, dtype: str) -> Iterator[dict[str, Any]]:

@@ -152,7 +152,10 @@ def test_an_argument_called_grad(tree: Path, tmp_path: Path) -> None:
 
 
 def test_formulas_by_hand_leave_the_rest_to_be_derived(tree: Path, tmp_path: Path) -> None:
-    arguments, expression = "Tensor self, Tensor other, Tensor c", "c ? self : other * airy_ai(self)"
+    arguments, expression = (
+        "Tensor self, Tensor other, Tensor c",
+        "c ? self : other * airy_ai(self)",
+    )
     by_hand = "  self: grad * other\n"
     entry = _derived(tree, tmp_path, arguments, expression, by_hand=by_hand)
     assert _gradients(entry) == {

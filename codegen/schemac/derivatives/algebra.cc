@@ -42,8 +42,9 @@ Product times(Product a, const Product& b) {
   a.factors.insert(a.factors.end(), b.factors.begin(), b.factors.end());
   a.divisors.insert(a.divisors.end(), b.divisors.begin(), b.divisors.end());
   for (std::size_t i = 0; i < a.divisors.size();) {
-    const auto same = std::find_if(a.factors.begin(), a.factors.end(),
-                                   [&](const Expr& factor) { return equal(factor, a.divisors[i]); });
+    const auto same = std::find_if(a.factors.begin(), a.factors.end(), [&](const Expr& factor) {
+      return equal(factor, a.divisors[i]);
+    });
     if (same == a.factors.end()) {
       ++i;
       continue;
@@ -142,9 +143,7 @@ bool equal(const Expr& a, const Expr& b) {
 
 bool is_sum(const Expr& a) { return is_binary(a, "+") || is_binary(a, "-"); }
 
-bool is_product(const Expr& a) {
-  return is_binary(a, "*") || is_binary(a, "/") || is_negative(a);
-}
+bool is_product(const Expr& a) { return is_binary(a, "*") || is_binary(a, "/") || is_negative(a); }
 
 Product factors_of(const Expr& a) {
   if (const std::optional<double> value = value_of(a)) return {*value, {}, {}};
@@ -175,7 +174,9 @@ Expr product_of(const Product& parts) {
     if (!chooses_number(factor)) continue;
     Product rest = parts;
     rest.factors.erase(rest.factors.begin() + static_cast<std::ptrdiff_t>(i));
-    const auto scaled = [&](const Expr& value) { return product_of(times(rest, factors_of(value))); };
+    const auto scaled = [&](const Expr& value) {
+      return product_of(times(rest, factors_of(value)));
+    };
     return choice(factor->children[0], scaled(factor->children[1]), scaled(factor->children[2]));
   }
   const bool alone = parts.factors.size() == 1 && parts.divisors.empty();
@@ -194,8 +195,7 @@ Expr product_of(const Product& parts) {
   for (const Expr& divisor : parts.divisors)
     result = node(ExprKind::Binary, "/", {result, divisor});
   if (leads && parts.divisors.empty()) return number(parts.coefficient);
-  if (!leads && size != 1)
-    return node(ExprKind::Binary, "*", {result, number(parts.coefficient)});
+  if (!leads && size != 1) return node(ExprKind::Binary, "*", {result, number(parts.coefficient)});
   return parts.coefficient < 0 ? node(ExprKind::Unary, "-", {result}) : result;
 }
 

@@ -115,10 +115,10 @@ class Deriver {
     const Expr tree = writer.write(of_elements ? of_elements : algebra::number(0));
     const std::string text = print(tree);
     const schema::SourceLocation place = op_.pointwise->place();
-    Expression made{
-        SourceText(text, op_.pointwise->source.file(), std::vector(text.size() + 1, place), nullptr),
-        tree,
-        {}};
+    Expression made{SourceText(text, op_.pointwise->source.file(),
+                               std::vector(text.size() + 1, place), nullptr),
+                    tree,
+                    {}};
     const auto type_of = [&](const std::string& name) {
       if (const Argument* argument = op_.schema.find_argument(name))
         return ExprType::value(argument->type);
@@ -197,9 +197,8 @@ void use(Operator& op) {
   const auto place_of = [&](const Formula& formula) {
     return op.schema.find_argument(formula.targets[0]);
   };
-  std::stable_sort(
-      derivative.formulas.begin(), derivative.formulas.end(),
-      [&](const Formula& a, const Formula& b) { return place_of(a) < place_of(b); });
+  std::stable_sort(derivative.formulas.begin(), derivative.formulas.end(),
+                   [&](const Formula& a, const Formula& b) { return place_of(a) < place_of(b); });
 }
 
 }  // namespace

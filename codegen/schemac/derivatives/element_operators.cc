@@ -47,7 +47,8 @@ bool has_conjugate(const Expr& expression) {
 int operations_of(const Expr& expression) {
   int count = 0;
   visit(expression, [&](const ExprNode& node) {
-    const bool plain = node.children.empty() || (node.kind == ExprKind::Call && node.text == "conj");
+    const bool plain =
+        node.children.empty() || (node.kind == ExprKind::Call && node.text == "conj");
     count += !plain;
   });
   return count;
@@ -65,7 +66,8 @@ class Match {
       return binds(*schema_.find_argument(pattern->text), expression);
     if (is_conj(pattern) && pattern->children[0]->kind == ExprKind::Name)
       return matches(pattern->children[0], rules_.conjugate(expression));
-    if (const auto value = algebra::value_of(pattern)) return algebra::is_number(expression, *value);
+    if (const auto value = algebra::value_of(pattern))
+      return algebra::is_number(expression, *value);
     if (algebra::is_sum(pattern))
       return algebra::is_sum(expression) &&
              match_terms(algebra::terms_of(pattern), algebra::terms_of(expression));
@@ -120,9 +122,9 @@ class Match {
     patterns.pop_back();
     const std::map<std::string, Expr> before = bound_;
     for (std::size_t i = 0; i < terms.size(); ++i) {
-      const bool alike = pattern.coefficient == terms[i].coefficient &&
-                         (pattern.rest ? terms[i].rest && matches(pattern.rest, terms[i].rest)
-                                       : !terms[i].rest);
+      const bool alike =
+          pattern.coefficient == terms[i].coefficient &&
+          (pattern.rest ? terms[i].rest && matches(pattern.rest, terms[i].rest) : !terms[i].rest);
       if (alike) {
         std::vector<Term> left = terms;
         left.erase(left.begin() + static_cast<std::ptrdiff_t>(i));
@@ -173,8 +175,8 @@ bool has_complex(const std::vector<std::string>& dtypes) {
 
 void ElementOperators::add(const Operator& op) {
   if (!op.pointwise || op.schema.returns.size() != 1) return;
-  candidates_.push_back({op.schema, op.pointwise->tree, inexact_dtypes(op),
-                         op.promote.value_or("common")});
+  candidates_.push_back(
+      {op.schema, op.pointwise->tree, inexact_dtypes(op), op.promote.value_or("common")});
 }
 
 void ElementOperators::add_model(const std::string& json) {
@@ -196,7 +198,8 @@ std::optional<ElementOperators::Call> ElementOperators::one_function(
     const ExprNode& node, const IsTensor& is_tensor) const {
   for (const Candidate& candidate : candidates_) {
     const ExprNode& root = *candidate.expression;
-    const bool same = root.kind == node.kind && (root.kind == ExprKind::Select || root.text == node.text);
+    const bool same =
+        root.kind == node.kind && (root.kind == ExprKind::Select || root.text == node.text);
     if (!same) continue;
     const auto places = places_in(candidate.expression, candidate.schema);
     if (!places || places->size() != node.children.size()) continue;

@@ -109,8 +109,8 @@ Expr FormulaWriter::sum(const Expr& expression) const {
   Expr result;
   for (const Term& term : algebra::terms_of(expression)) {
     const double size = std::abs(term.coefficient);
-    const Expr part =
-        written(term.rest ? algebra::product(term.rest, algebra::number(size)) : algebra::number(size));
+    const Expr part = written(term.rest ? algebra::product(term.rest, algebra::number(size))
+                                        : algebra::number(size));
     result = result ? binary(term.coefficient < 0 ? "-" : "+", result, part) : part;
   }
   return result;
@@ -168,9 +168,9 @@ Expr FormulaWriter::product(const Expr& expression) const {
     } else {
       std::vector<Expr> all = above;
       all.insert(all.end(), divisors.begin(), divisors.end());
-      const bool whole = rules_.complex && std::all_of(all.begin(), all.end(), [&](const Expr& part) {
-                           return is_conjugated(part);
-                         });
+      const bool whole =
+          rules_.complex && std::all_of(all.begin(), all.end(),
+                                        [&](const Expr& part) { return is_conjugated(part); });
       const auto one = [&](const Expr& part) {
         return written(whole ? rules_.conjugate(part) : part);
       };
@@ -223,7 +223,8 @@ Expr FormulaWriter::comparison(const ExprNode& node) const {
     op = turned.at(op);
   }
   const bool joins = !turned.count(op);
-  const bool fits = is_tensor(operands[0]) && (!joins || operands.size() < 2 || is_tensor(operands[1]));
+  const bool fits =
+      is_tensor(operands[0]) && (!joins || operands.size() < 2 || is_tensor(operands[1]));
   if (!fits) throw Underivable("no operator computes '" + print(node) + "' of numbers");
   for (Expr& operand : operands) operand = written(operand);
   return algebra::node(node.kind, op, std::move(operands));
@@ -235,8 +236,8 @@ Expr FormulaWriter::function(const ExprNode& node) const {
   const auto has_value = [this](const Expr& part) { return is_tensor(part); };
   const auto found = operators_.one_function(node, has_value);
   // A choice between numbers has no tensor to take its dtype from.
-  const bool has_dtype = node.kind != ExprKind::Select || is_tensor(node.children[1]) ||
-                         is_tensor(node.children[2]);
+  const bool has_dtype =
+      node.kind != ExprKind::Select || is_tensor(node.children[1]) || is_tensor(node.children[2]);
   if (!found || !has_dtype) throw Underivable("no operator computes '" + print(node) + "'");
   std::vector<Expr> arguments;
   for (const Expr& argument : found->arguments) arguments.push_back(written(argument));

@@ -107,7 +107,8 @@ Expr Differentiation::conjugate(const Expr& expression) const {
     if (function->name == "where") children[0] = expression->children[0];
     return algebra::with_children(*expression, std::move(children));
   }
-  const bool constant = expression->kind == ExprKind::Name && schema::is_number_constant(expression->text);
+  const bool constant =
+      expression->kind == ExprKind::Name && schema::is_number_constant(expression->text);
   return constant ? expression : algebra::call("conj", {expression});
 }
 

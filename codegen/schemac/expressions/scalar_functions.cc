@@ -182,9 +182,9 @@ class Reader {
   void read_derivative(const Field& field) {
     if (!field.value.IsMap()) {
       if (function_.most() != 1)
-        throw SchemaError(field.key.error("'derivative' of " + function_.text() +
-                                              " does not say by which argument",
-                                          "give one for each, as in '{a: b, b: a}'"));
+        throw SchemaError(field.key.error(
+            "'derivative' of " + function_.text() + " does not say by which argument",
+            "give one for each, as in '{a: b, b: a}'"));
       add_derivative(function_.arguments[0].name, field);
       return;
     }
@@ -203,9 +203,10 @@ class Reader {
     }
     for (const ScalarFunction::Argument& argument : function_.arguments) {
       if (function_.derivative_by(argument.name)) continue;
-      diagnostics_.add(field.key.error(
-          "no derivative by '" + argument.name + "' of " + function_.text(),
-          "a function has all or none; write 'not_implemented(\"why\")' for one that is not known"));
+      diagnostics_.add(
+          field.key.error("no derivative by '" + argument.name + "' of " + function_.text(),
+                          "a function has all or none; write 'not_implemented(\"why\")' for one "
+                          "that is not known"));
       break;
     }
   }

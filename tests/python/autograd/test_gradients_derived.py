@@ -30,6 +30,8 @@ def test_derived_gradients(op: Operator, dtype: str) -> None:
     derivation.derived_gradients(op, dtype)
 
 
-@pytest.mark.parametrize("op, dtype", [p for p in PAIRS if p.values[0].json["derivation"]["tangent"]])
+@pytest.mark.parametrize(
+    "op, dtype", [p for p in PAIRS if p.values[0].json["derivation"]["tangent"]]
+)
 def test_derived_tangents(op: Operator, dtype: str) -> None:
     derivation.tangents(op, dtype)
