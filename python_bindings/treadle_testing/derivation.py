@@ -48,7 +48,7 @@ def _conj(number: Any) -> Any:
     return number.conjugate()
 
 
-# The helpers of autograd/formulas.yaml that derived formulas call: only Python has no name for them.
+# The helpers of autograd/formulas.yaml that derived formulas call. Python has no functions of them.
 _HELPERS: Mapping[str, Callable[..., Any]] = {
     "scaled": lambda grad, factor: grad * _conj(factor),
     "div_by_scalar": lambda grad, divisor: grad / _conj(divisor),

@@ -96,7 +96,9 @@ UNARY = {
     "self > 0 ? self : -self": "where(self > 0, grad, -grad)",
     "self > 0 ? 2 * self : self + self": "grad * 2",
     "where(isnan(self), 0, self)": "where(isnan(self), 0, grad)",
-    "self * clamp(self, 0, 1)": "grad * (hardtanh(self, 0, 1) + where(self > 0 && self < 1, self, 0))",
+    "self * clamp(self, 0, 1)": (
+        "grad * (hardtanh(self, 0, 1) + where(self > 0 && self < 1, self, 0))"
+    ),
     "floor(self) + (self > 0)": "zeros_like(grad)",
     # One operator that computes the whole.
     "tanh(self)": "tanh_backward(grad, result)",
@@ -112,15 +114,16 @@ def test_gradient(expression: str, tree: Path, tmp_path: Path) -> None:
 
 
 def test_what_backward_keeps_is_what_the_formula_names(tree: Path, tmp_path: Path) -> None:
-    entry = _derived(tree, tmp_path, "Tensor self, Tensor other, Scalar s", "self * other * s")
+    arguments, expression = "Tensor self, Tensor other, Scalar s", "self * exp(other) * s + 1"
+    entry = _derived(tree, tmp_path, arguments, expression)
     assert _gradients(entry) == {
-        "self": "scaled(grad * other, s)",
-        "other": "scaled(grad * self, s)",
+        "self": "scaled(grad * exp(other), s)",
+        "other": "scaled(grad * self * exp(other), s)",
     }
     saves = [[s["name"] for s in f["saves"]] for f in entry["derivative"]["formulas"]]
-    assert saves == [["other", "s"], ["self", "s"]]
+    assert saves == [["other", "s"], ["self", "other", "s"]]
     assert entry["derivation"]["tangent"]["text"] == (
-        "scaled(self_t * other, s) + scaled(other_t * self, s)"
+        "scaled(self_t * exp(other), s) + scaled(other_t * self * exp(other), s)"
     )
 
 
@@ -130,7 +133,7 @@ def test_complex_gradients_have_conjugates(tree: Path, tmp_path: Path) -> None:
         return _gradients(_derived(tree, tmp_path, arguments, expression, dtypes="complex"))
 
     assert gradients("sin(self) * other / s") == {
-        "self": "div_by_scalar(grad * conj(cos(self) * other), s)",
+        "self": "div_by_scalar(grad * conj(other * cos(self)), s)",
         "other": "div_by_scalar(grad * conj(sin(self)), s)",
     }
     assert gradients("conj(self) * other - s") == {
@@ -138,17 +141,26 @@ def test_complex_gradients_have_conjugates(tree: Path, tmp_path: Path) -> None:
         "other": "grad * self",
     }
     assert gradients("self + conj(self) * other * s") == {
-        "self": "grad + conj(grad) * other * s",
+        "self": "addcmul(grad, other, conj(grad), s)",
         "other": "scaled(grad * self, s)",
     }
 
 
 def test_an_argument_called_grad(tree: Path, tmp_path: Path) -> None:
-    entry = _derived(tree, tmp_path, "Tensor grad, Tensor result", "grad * exp(result)")
+    entry = _derived(tree, tmp_path, "Tensor grad, Tensor result", "2 + grad * exp(result)")
     assert _gradients(entry) == {
         "grad": "grads[0] * exp(result)",
         "result": "grads[0] * grad * exp(result)",
     }
+
+
+def test_an_operator_that_computes_its_own_gradient(tree: Path, tmp_path: Path) -> None:
+    arguments, expression = "Tensor self, Tensor other, Scalar s", "self * exp(other) * s"
+    entry = _derived(tree, tmp_path, arguments, expression)
+    assert _gradients(entry)["self"] == "f(grad, other, s)"
+    # It is not called with other values than it says to take.
+    entry = _derived(tree, tmp_path, arguments, expression, keys="  check: [s > 0]\n")
+    assert _gradients(entry)["self"] == "scaled(grad * exp(other), s)"
 
 
 def test_formulas_by_hand_leave_the_rest_to_be_derived(tree: Path, tmp_path: Path) -> None:
@@ -168,7 +180,7 @@ def test_formulas_by_hand_leave_the_rest_to_be_derived(tree: Path, tmp_path: Pat
 
 
 def test_an_argument_without_a_derivative_says_why(tree: Path, tmp_path: Path) -> None:
-    entry = _derived(tree, tmp_path, "Tensor self, Tensor other", "self * airy_ai(other)")
+    entry = _derived(tree, tmp_path, "Tensor self, Tensor other", "self * airy_ai(other) + 1")
     assert _gradients(entry) == {
         "self": "grad * special_airy_ai(other)",
         "other": 'not_implemented("no derivative of airy_ai(x) is known")',
@@ -182,7 +194,7 @@ def test_an_argument_without_a_derivative_says_why(tree: Path, tmp_path: Path) -
         ("Tensor self", "abs(self)", "any", "abs(x) has no derivative by a complex number"),
         ("Tensor self", "igamma(self, 2)", "floating", "the derivative by the order"),
         ("Tensor self, Scalar s", "self / s * (1 / s)", "floating", ""),
-        ("Scalar s, Tensor self", "self * log(s)", "floating", "no operator computes 'log(s)'"),
+        ("Scalar s, Tensor self", "exp(self) * log(s)", "float32", "no operator computes 'log(s)'"),
     ],
 )
 def test_without_a_derivative(

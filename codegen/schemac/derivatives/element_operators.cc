@@ -176,7 +176,7 @@ bool has_complex(const std::vector<std::string>& dtypes) {
 void ElementOperators::add(const Operator& op) {
   if (!op.pointwise || op.schema.returns.size() != 1) return;
   candidates_.push_back(
-      {op.schema, op.pointwise->tree, inexact_dtypes(op), op.promote.value_or("common")});
+      {op.schema, op.pointwise->tree, inexact_dtypes(op), op.promote.value_or("common"), !op.checks.empty()});
 }
 
 void ElementOperators::add_model(const std::string& json) {
@@ -190,7 +190,8 @@ void ElementOperators::add_model(const std::string& json) {
     candidates_.push_back({schema::parse_schema(op.at("schema").get<std::string>()),
                            schema::parse_expr(op.at("pointwise").at("text").get<std::string>()),
                            inexact_of(declared),
-                           op.at("promote").is_null() ? "common" : op.at("promote")});
+                           op.at("promote").is_null() ? "common" : op.at("promote"),
+                           !op.at("check").empty()});
   }
 }
 
@@ -220,7 +221,10 @@ std::optional<ElementOperators::Call> ElementOperators::whole(
     const IsTensor& is_tensor) const {
   if (operations_of(expression) < 2) return std::nullopt;  // one call as it is
   for (const Candidate& candidate : candidates_) {
-    if (candidate.promote != "common" || operations_of(candidate.expression) < 2) continue;
+    // Its checks may refuse what a derivative has for its arguments.
+    if (candidate.has_checks || candidate.promote != "common" ||
+        operations_of(candidate.expression) < 2)
+      continue;
     const bool knows_all = std::all_of(dtypes.begin(), dtypes.end(), [&](const std::string& dtype) {
       return contains(candidate.dtypes, dtype);
     });

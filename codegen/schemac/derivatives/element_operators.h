@@ -42,6 +42,7 @@ class ElementOperators {
     schema::Expr expression;
     std::vector<std::string> dtypes;
     std::string promote;
+    bool has_checks = false;
   };
   std::vector<Candidate> candidates_;
 };

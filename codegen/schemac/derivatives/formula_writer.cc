@@ -191,8 +191,8 @@ Expr FormulaWriter::product(const Expr& expression) const {
       multiply(call("conj", {inner}));
     }
   }
-  // The helpers `div_by_scalar` and `scaled` take the conjugate of a number; `scaled` passes over no
-  // memory for a scale of 1.
+  // The helpers `div_by_scalar` and `scaled` take the conjugate of a number; `scaled` passes over
+  // no memory for a scale of 1.
   for (const Expr& divisor : number_divisors) {
     const bool helped = lead && (rules_.complex && is_conjugated(divisor)) == rules_.complex;
     result = helped ? call("div_by_scalar", {result, written(rules_.conjugate(divisor))})

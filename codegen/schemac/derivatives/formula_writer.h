@@ -2,7 +2,7 @@
 // in derivatives.yaml:
 //
 //   grad * conj(cos(x))     of elements, in any grouping
-//   grad * conj(cos(self))  of operators: the incoming gradient first, then what it is multiplied by
+//   grad * conj(cos(self))  of operators: the incoming gradient first, then its factors
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
