@@ -204,6 +204,19 @@ def test_without_a_derivative(
     assert entry["derivation"]["missing"].get("self", "") == why
 
 
+def test_an_entry_may_say_that_it_has_none(tree: Path, tmp_path: Path) -> None:
+    by_hand = "  output_differentiability: [False]\n"
+    entry = _derived(tree, tmp_path, "Tensor self", "sin(self)", by_hand=by_hand)
+    assert entry["derivative"]["output_differentiability"] == [False]
+    assert entry["derivative"]["formulas"] == []
+    keys = "  tags: differentiable_none\n"
+    assert _derived(tree, tmp_path, "Tensor self", "sin(self)", keys=keys)["derivative"] is None
+    by_hand = "  self: non_differentiable\n"
+    entry = _derived(tree, tmp_path, "Tensor self, Tensor x", "self * x + 1", by_hand=by_hand)
+    assert _gradients(entry) == {"x": "grad * self"}
+    assert entry["derivative"]["non_differentiable"] == ["self"]
+
+
 def test_results_that_are_truth_values_have_none(tree: Path, tmp_path: Path) -> None:
     entry = _derived(tree, tmp_path, "Tensor self", "self > 0", keys="  promote: compare\n")
     assert entry["derivative"]["output_differentiability"] == [False]

@@ -174,7 +174,7 @@ bool is_useful(const Derivation& derivation) {
 void use(Operator& op) {
   const Derivation& derivation = *op.derivation;
   if (!op.derivative) {
-    if (!is_useful(derivation)) return;
+    if (!is_useful(derivation) || contains(op.tags, "differentiable_none")) return;
     op.derivative = Derivative{op.pointwise->source.file(), op.pointwise->place(), {}, {}, {}};
     op.derivative->output_differentiability = {!derivation.gradients.empty()};
   }
