@@ -201,6 +201,8 @@ def autocast_words(e: Entry) -> str:
 
 def derivative_words(e: Entry) -> str:
     d = e.derivative
+    if d is None and e.derivation and e.derivation.missing:
+        return "; ".join(f"none by `{a}`: {why}" for a, why in e.derivation.missing.items()) + "."
     if d is None:
         return "follows from its parts." if e.kind in (Kind.COMPOSITE, Kind.VIEW) else "none."
     without = (
@@ -210,11 +212,21 @@ def derivative_words(e: Entry) -> str:
     )
     if not d.formulas:
         return "none: the result does not depend smoothly on the arguments."
-    return f"by the formulas of {d.place}.{without}"
+    if all(f.is_derived for f in d.formulas):
+        return f"derived from the expression at {d.place}.{without}"
+    rest = " The others are derived from the expression." if _has_derived(e) else ""
+    return f"by the formulas of {d.place}.{rest}{without}"
+
+
+def _has_derived(e: Entry) -> bool:
+    return any(f.is_derived for f in e.formulas)
 
 
 def derivative_formulas(e: Entry) -> list[str]:
-    return [f"{', '.join(f.targets)}: {f.text}" for f in e.formulas]
+    """The gradient of each argument, and how the result changes with the arguments."""
+    lines = [f"{', '.join(f.targets)}: {f.text}" for f in e.formulas]
+    tangent = e.derivation.tangent if e.derivation and lines else None
+    return lines + ([f"result_t: {tangent.text}"] if tangent else [])
 
 
 def first_sentence(entries: Iterable[Entry]) -> str:

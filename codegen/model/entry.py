@@ -126,7 +126,8 @@ class Formula:
     tree: Expr
     saves: tuple[Save, ...]
     gradients: tuple[int, ...]  # of the results, which it reads one by one
-    line: int
+    is_derived: bool  # from the entry's expression
+    line: int  # in the file of the derivatives; of a derived one, in that of the entries
 
     @property
     def reason(self) -> Optional[str]:
@@ -147,6 +148,17 @@ class Derivative:
     formulas: tuple[Formula, ...]
     non_differentiable: tuple[str, ...]
     output_differentiability: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """What follows from a pointwise expression by differentiating it, whether it is used or not."""
+
+    gradients: Mapping[str, Expression]  # by argument
+    missing: Mapping[str, str]  # the arguments without one, and why
+    # How the result changes where an argument `self` changes by `self_t`; None where an operator or
+    # the derivative by an argument is missing.
+    tangent: Optional[Expression]
 
 
 @dataclass(frozen=True)
@@ -191,6 +203,7 @@ class Entry:
     argument_dtypes: tuple[ArgumentDtypes, ...]  # only of operators with kernels of their own
     out_from: Optional[str]
     foreach_of: Optional[ForeachOf]
+    derivation: Optional[Derivation]  # of pointwise entries
     derivative: Optional[Derivative]
 
     @property

@@ -54,6 +54,8 @@ class ScalarFunction:
     gives: Gives
     throws: Row  # the dtypes of which a call may end in an exception
     keeps_low_bits: bool  # the lowest bits of a result follow from those of the operands
+    derivative: Mapping[str, str]  # by argument, in terms of the arguments and `result`
+    holomorphic: bool  # the derivative is that by a complex number, too
     reference: Optional[str]  # a function of NumPy or SciPy
     samples: Optional[tuple[float, ...]]  # the ends of a range
     rounded: bool  # results are the nearest numbers to the exact ones

@@ -18,6 +18,7 @@ from .dtypes import Dtype, DtypeKind, Row
 from .entry import (
     ArgumentDtypes,
     Condition,
+    Derivation,
     Derivative,
     Dispatch,
     Entry,
@@ -267,6 +268,8 @@ def _scalar_function(o: _Object) -> ScalarFunction:
         gives=o.word("gives", Gives),
         throws=o.row("throws"),
         keeps_low_bits=o.flag("keeps_low_bits"),
+        derivative=o.table("derivative", lambda table, argument: table.text(argument)),
+        holomorphic=o.flag("holomorphic"),
         reference=o.optional_text("reference"),
         samples=o.reals("samples"),
         rounded=o.flag("rounded"),
@@ -400,7 +403,16 @@ def _formula(o: _Object) -> Formula:
         tree=o.one("tree", _tree),
         saves=o.each("saves", _save),
         gradients=o.numbers("gradients"),
+        is_derived=o.flag("derived"),
         line=o.number("line"),
+    )
+
+
+def _derivation(o: _Object) -> Derivation:
+    return Derivation(
+        gradients=o.table("gradients", lambda table, argument: table.one(argument, _expression)),
+        missing=o.table("missing", lambda table, argument: table.text(argument)),
+        tangent=o.optional("tangent", _expression),
     )
 
 
@@ -465,6 +477,7 @@ def _entry(o: _Object) -> Entry:
         argument_dtypes=tuple(o.table("argument_dtypes", _argument_dtypes).values()),
         out_from=o.optional_text("out_from"),
         foreach_of=o.optional("foreach_of", _foreach_of),
+        derivation=o.optional("derivation", _derivation),
         derivative=o.optional("derivative", _derivative),
     )
 

@@ -258,7 +258,7 @@ Json derivative_of(const Operator& op) {
                        {"is_output", save.is_output},
                        {"index", save.index}});
     }
-    Json item = {{"targets", formula.targets}};
+    Json item = {{"targets", formula.targets}, {"derived", formula.derived}};
     item.update(expression(formula.expression));
     item["saves"] = std::move(saves);
     item["gradients"] =
@@ -270,6 +270,17 @@ Json derivative_of(const Operator& op) {
           {"formulas", std::move(formulas)},
           {"non_differentiable", derivative.non_differentiable},
           {"output_differentiability", derivative.output_differentiability}};
+}
+
+Json derivation_of(const Operator& op) {
+  if (!op.derivation) return nullptr;
+  Json gradients = Json::object(), missing = Json::object();
+  for (const auto& [argument, formula] : op.derivation->gradients)
+    gradients[argument] = expression(formula);
+  for (const auto& [argument, why] : op.derivation->missing) missing[argument] = why;
+  return {{"gradients", std::move(gradients)},
+          {"missing", std::move(missing)},
+          {"tangent", expression(op.derivation->tangent)}};
 }
 
 Json operator_of(const Operator& op) {
@@ -305,6 +316,7 @@ Json operator_of(const Operator& op) {
           {"argument_dtypes", argument_dtypes_of(op)},
           {"out_from", optional(op.out_from)},
           {"foreach_of", foreach_of(op)},
+          {"derivation", derivation_of(op)},
           {"derivative", derivative_of(op)}};
 }
 
@@ -324,10 +336,12 @@ Json helpers_of(const Model& model) {
 Json scalar_functions_of(const Model& model) {
   Json list = Json::array();
   for (const ScalarFunction& function : model.scalar_functions) {
-    Json arguments = Json::array(), ulp = Json::object();
+    Json arguments = Json::array(), ulp = Json::object(), derivative = Json::object();
     for (const ScalarFunction::Argument& argument : function.arguments)
       arguments.push_back({{"name", argument.name}, {"default", optional(argument.default_value)}});
     for (const auto& [dtype, bound] : function.error.ulp) ulp[dtype] = bound;
+    for (const ScalarFunction::Slope& slope : function.derivative)
+      derivative[slope.argument] = print(slope.tree);
     const auto text = [](const std::string& value) {
       return value.empty() ? Json(nullptr) : Json(value);
     };
@@ -343,6 +357,8 @@ Json scalar_functions_of(const Model& model) {
          {"gives", function.gives_truth ? "truth" : "element"},
          {"throws", function.throws},
          {"keeps_low_bits", function.keeps_low_bits},
+         {"derivative", std::move(derivative)},
+         {"holomorphic", function.holomorphic},
          {"reference", text(function.reference)},
          {"samples", function.samples ? Json({function.samples->first, function.samples->second})
                                       : Json(nullptr)},

@@ -21,7 +21,9 @@
 
 #include "codegen/schemac/aten.h"
 #include "codegen/schemac/derivatives/callables.h"
+#include "codegen/schemac/derivatives/derivation.h"
 #include "codegen/schemac/derivatives/derivatives.h"
+#include "codegen/schemac/derivatives/element_operators.h"
 #include "codegen/schemac/derivatives/helpers.h"
 #include "codegen/schemac/diagnostics.h"
 #include "codegen/schemac/entries/completeness.h"
@@ -119,10 +121,12 @@ int compile(const Options& options) {
   const std::string formulas_path = given("--formulas");
   Callables callables;
   ScalarFunctions scalars;
+  ElementOperators element_operators;
   if (!given("--base").empty()) {
     const std::string base = required_contents(given("--base"));
     callables.add_model(base);
     scalars.add_model(base);
+    element_operators.add_model(base);
   }
 
   Diagnostics diagnostics;
@@ -143,13 +147,18 @@ int compile(const Options& options) {
   if (functions) model = read_functions(*functions, library, scalars, diagnostics);
   model.helpers = std::move(helpers);
   model.scalar_functions = scalars.own();
+  for (const Operator& op : model.operators) {
+    for (const Form& form : op.forms) callables.add(form.schema, form.form, op.schema.name.base);
+    element_operators.add(op);
+  }
+  derive(model, scalars, callables, element_operators);
   if (!derivatives_path.empty()) {
     const std::optional<YamlFile> derivatives = load(derivatives_path, diagnostics);
     // Without the operators, all that could be said of their derivatives is that they are unknown.
     if (functions && derivatives)
-      read_derivatives(*derivatives, functions_path, library, std::move(callables), model,
-                       diagnostics);
+      read_derivatives(*derivatives, functions_path, library, callables, model, diagnostics);
   }
+  use_derivations(model);
   // The gaps of an entry are not known while it has errors.
   if (diagnostics.empty()) {
     for (const Operator& op : model.operators) check_completeness(op, diagnostics);

@@ -96,6 +96,7 @@ struct Formula {
   std::vector<std::string> targets;
   Expression expression;
   std::vector<Save> saves;
+  bool derived = false;  // from the entry's `pointwise` expression
 };
 
 struct Derivative {
@@ -104,6 +105,20 @@ struct Derivative {
   std::vector<Formula> formulas;
   std::vector<std::string> non_differentiable;
   std::vector<bool> output_differentiability;
+};
+
+// What follows from a `pointwise` expression by differentiating it.
+struct Derivation {
+  struct Gradient {
+    std::string argument;
+    Expression formula;
+  };
+  std::vector<Gradient> gradients;
+  std::vector<std::string> truths;  // arguments that are truth values, which have none
+  // Arguments by which it cannot be differentiated, and why.
+  std::vector<std::pair<std::string, std::string>> missing;
+  // How the result changes where an argument `self` changes by `self_t`.
+  std::optional<Expression> tangent;
 };
 
 // The dtypes of a tensor argument beside the one that `dtype_of` names.
@@ -155,6 +170,7 @@ struct Operator {
   std::vector<ArgumentDtypes> argument_dtypes;
   std::optional<std::string> out_from;
   std::optional<ForeachOf> foreach_of;
+  std::optional<Derivation> derivation;  // of a pointwise operator
   std::optional<Derivative> derivative;
 
   std::string name() const { return print(schema.name); }

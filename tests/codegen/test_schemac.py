@@ -636,6 +636,8 @@ def test_the_table_of_functions_is_in_the_model(tmp_path: Path) -> None:
   samples: [-1, 1.5e0]
   ulp: {float32: 2, float64: 2.5}
   ulp_of: one
+  derivative: {x: "smooth(result, 2)", width: not_implemented("for tests")}
+  holomorphic: false
 - operator: a <= b
   function: smooth
   of: real
@@ -658,6 +660,8 @@ def test_the_table_of_functions_is_in_the_model(tmp_path: Path) -> None:
         "gives": "element",
         "throws": ["int64"],
         "keeps_low_bits": False,
+        "derivative": {"x": "smooth(result, 2)", "width": 'not_implemented("for tests")'},
+        "holomorphic": False,
         "reference": None,
         "samples": [-1.0, 1.5],
         "rounded": False,

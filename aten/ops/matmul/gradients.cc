@@ -6,6 +6,7 @@
 #include "aten/ops/conj.h"
 #include "aten/ops/mm.h"
 #include "aten/ops/mul.h"
+#include "aten/ops/neg.h"
 #include "aten/ops/transpose.h"
 
 namespace treadle::autograd {
@@ -22,7 +23,8 @@ Tensor mm_laid_out(const Tensor& a, const Tensor& b, IntList strides) {
 }
 
 Tensor scaled(const Tensor& grad, const Scalar& factor) {
-  return factor.equal(1) ? grad : aten::mul(grad, factor.conj());
+  if (factor.equal(1)) return grad;
+  return factor.equal(-1) ? aten::neg(grad) : aten::mul(grad, factor.conj());
 }
 
 }  // namespace treadle::autograd

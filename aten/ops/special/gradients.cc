@@ -13,12 +13,9 @@
 #include "aten/ops/exp.h"
 #include "aten/ops/expand.h"
 #include "aten/ops/i0.h"
-#include "aten/ops/lgamma.h"
-#include "aten/ops/log.h"
 #include "aten/ops/sgn.h"
 #include "aten/ops/special_bessel_j0.h"
 #include "aten/ops/special_i0e.h"
-#include "aten/ops/special_zeta.h"
 #include "aten/ops/square.h"
 #include "aten/ops/sum.h"
 #include "aten/ops/where.h"
@@ -113,10 +110,6 @@ Tensor sinc_slope(const Tensor& self, const Tensor& result) {
       [&](const Tensor& far) { return (aten::cos(self * pi) - result) / far; });
 }
 
-Tensor igamma_slope(const Tensor& order, const Tensor& x) {
-  return aten::exp((order - Scalar(1)) * aten::log(x) - x - aten::lgamma(order));
-}
-
 Tensor xlogy_backward_self(const Tensor& grad, const Tensor& self, const Scalar& other) {
   const Tensor scaled = grad * Scalar(std::log(other.to<double>()));
   return other.to<double>() > 0 ? scaled : aten::where(self == Scalar(0), Scalar(0), scaled);
@@ -125,11 +118,6 @@ Tensor xlogy_backward_self(const Tensor& grad, const Tensor& self, const Scalar&
 Tensor xlog1py_backward_self(const Tensor& grad, const Tensor& self, const Scalar& other) {
   const Tensor scaled = grad * Scalar(std::log1p(other.to<double>()));
   return other.to<double>() > -1 ? scaled : aten::where(self == Scalar(0), Scalar(0), scaled);
-}
-
-Tensor zeta_backward_other(const Tensor& grad, const Scalar& self, const Tensor& other) {
-  const double s = self.to<double>();
-  return grad * aten::special_zeta(Scalar(s + 1), other) * Scalar(-s);
 }
 
 // A coordinate moves as a beta number does; the others shrink in proportion.

@@ -15,16 +15,10 @@ Tensor bessel_j1_slope(const Tensor& self, const Tensor& result);
 Tensor spherical_bessel_j0_slope(const Tensor& self, const Tensor& result);
 Tensor sinc_slope(const Tensor& self, const Tensor& result);
 
-// The derivative of the lower incomplete gamma function by its argument: x^(a - 1) exp(-x) /
-// gamma(a).
-Tensor igamma_slope(const Tensor& order, const Tensor& x);
-
 // The derivative of self * log(other) and self * log1p(other) by self: 0 where self is 0 and the
 // logarithm is not finite.
 Tensor xlogy_backward_self(const Tensor& grad, const Tensor& self, const Scalar& other);
 Tensor xlog1py_backward_self(const Tensor& grad, const Tensor& self, const Scalar& other);
-
-Tensor zeta_backward_other(const Tensor& grad, const Scalar& self, const Tensor& other);
 
 // The derivative of points of the Dirichlet distribution by their concentrations.
 Tensor sample_dirichlet_backward(const Tensor& grad, const Tensor& concentration,

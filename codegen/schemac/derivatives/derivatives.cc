@@ -364,6 +364,24 @@ class DerivativeReader {
     return found;
   }
 
+  // Whether the formula follows from the entry's expression.
+  bool is_derived(const std::string& argument) const {
+    if (!op_.derivation) return false;
+    const auto& found = op_.derivation->gradients;
+    return contains(op_.derivation->truths, argument) ||
+           std::any_of(found.begin(), found.end(),
+                       [&](const auto& gradient) { return gradient.argument == argument; });
+  }
+
+  // ", and none can be derived, ..."; empty for an operator without an expression.
+  std::string why_underived(const std::string& argument) const {
+    if (!op_.derivation) return "";
+    for (const auto& [name, why] : op_.derivation->missing) {
+      if (name == argument) return ", and none can be derived: " + why;
+    }
+    return "";
+  }
+
   static bool is_key(const std::string& name) {
     return name == "name" || name == "output_differentiability" || name == "formulas";
   }
@@ -378,8 +396,11 @@ class DerivativeReader {
         derivative_.non_differentiable.push_back(argument.name);
         continue;
       }
+      if (is_derived(argument.name)) continue;
       diagnostics_.add(name.source.diagnostic(
-          argument.offset, "no formula for argument '" + argument.name + "' of " + op_.name(),
+          argument.offset,
+          "no formula for argument '" + argument.name + "' of " + op_.name() +
+              why_underived(argument.name),
           is_key(argument.name) ? "add 'formulas: {" + argument.name + ": FORMULA}', since '" +
                                       argument.name + "' is a key of the entry"
                                 : "add '" + argument.name + ": FORMULA' or '" + argument.name +
@@ -510,16 +531,13 @@ class FileReader {
 }  // namespace
 
 void read_derivatives(const YamlFile& file, const std::string& functions,
-                      const std::string& library, Callables callables, Model& model,
+                      const std::string& library, const Callables& callables, Model& model,
                       Diagnostics& diagnostics) {
   if (file.root().IsNull() || !file.root().IsDefined()) return;
   if (!file.root().IsSequence()) {
     diagnostics.add(file.error(file.root(), "expected a list of derivatives",
                                "begin each with '- name: SCHEMA'"));
     return;
-  }
-  for (const Operator& op : model.operators) {
-    for (const Form& form : op.forms) callables.add(form.schema, form.form, op.schema.name.base);
   }
   FileReader(file, functions, library, callables, model, diagnostics).read();
 }

@@ -15,10 +15,10 @@
 namespace treadle::schemac {
 
 // `functions` is the path of native_functions.yaml, for messages; `library` the namespace of the
-// operators, empty for Treadle's own; `callables` what formulas may call beside the model's
-// operators.
+// operators, empty for Treadle's own; `callables` what formulas may call. Arguments of pointwise
+// operators may go without a formula where `derivation` has one.
 void read_derivatives(const YamlFile& file, const std::string& functions,
-                      const std::string& library, Callables callables, Model& model,
+                      const std::string& library, const Callables& callables, Model& model,
                       Diagnostics& diagnostics);
 
 }  // namespace treadle::schemac

@@ -26,11 +26,6 @@ bool has_element_value(const schema::Type& type) {
   return type.is_tensor() || is_number(type.base);
 }
 
-std::string count_of(std::size_t least, std::size_t most) {
-  if (least == most) return std::to_string(least) + (least == 1 ? " argument" : " arguments");
-  return std::to_string(least) + " to " + std::to_string(most) + " arguments";
-}
-
 // A choice between truth values is one.
 bool gives_truth(const ExprNode& node, const ScalarFunctions& functions,
                  const Expression& expression) {
@@ -180,10 +175,7 @@ void check_elements(Expression& expression, const Operator& op, const ScalarFunc
           hint = "the functions of one element are listed in aten/scalar/functions.yaml";
         report(node.offset, "unknown function '" + node.text + "'", std::move(hint));
       } else if (count < function->least() || count > function->most()) {
-        report(node.offset,
-               "'" + node.text + "' takes " + count_of(function->least(), function->most()) +
-                   ", got " + std::to_string(count),
-               "");
+        report(node.offset, function->takes() + ", got " + std::to_string(count), "");
       }
     }
   });

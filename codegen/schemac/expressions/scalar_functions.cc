@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "codegen/schemac/entries/tables.h"
+#include "core/schema/dtypes.h"
 #include "core/schema/lexer.h"
 
 namespace treadle::schemac {
@@ -132,7 +133,9 @@ class Reader {
         {"ulp_of", &Reader::read_ulp_of},
         {"complex_ulp_of", &Reader::read_complex_ulp_of},
         {"range", &Reader::read_range},
-        {"above", &Reader::read_above}};
+        {"above", &Reader::read_above},
+        {"derivative", &Reader::read_derivative},
+        {"holomorphic", &Reader::read_holomorphic}};
     const auto reader = readers.find(field.key.text);
     if (reader != readers.end()) {
       (this->*reader->second)(field);
@@ -167,11 +170,49 @@ class Reader {
                                         "known are truth, element"));
     function_.gives_truth = text.text() == "truth";
   }
-  void read_keeps_low_bits(const Field& field) {
+  bool flag(const Field& field) const {
     const SourceText text = file_.text(field);
     if (text.text() != "true" && text.text() != "false")
       throw SchemaError(text.diagnostic(0, "expected true or false, got '" + text.text() + "'"));
-    function_.keeps_low_bits = text.text() == "true";
+    return text.text() == "true";
+  }
+  void read_keeps_low_bits(const Field& field) { function_.keeps_low_bits = flag(field); }
+  void read_holomorphic(const Field& field) { function_.holomorphic = flag(field); }
+  // `cos(x)` for a function of one argument, `{a: b, b: a}` for one of several.
+  void read_derivative(const Field& field) {
+    if (!field.value.IsMap()) {
+      if (function_.most() != 1)
+        throw SchemaError(field.key.error(
+            "'derivative' of " + function_.text() + " does not say by which argument",
+            "give one for each, as in '{a: b, b: a}'"));
+      add_derivative(function_.arguments[0].name, field);
+      return;
+    }
+    for (const Field& row : file_.fields(field.value, diagnostics_)) {
+      const std::string& name = row.key.text;
+      std::vector<std::string> known;
+      for (const ScalarFunction::Argument& argument : function_.arguments)
+        known.push_back(argument.name);
+      if (contains(known, name)) {
+        add_derivative(name, row);
+      } else {
+        diagnostics_.add(row.key.error(
+            "derivative by '" + name + "', which is no argument of " + function_.text(),
+            schema::did_you_mean(name, known)));
+      }
+    }
+    for (const ScalarFunction::Argument& argument : function_.arguments) {
+      if (function_.derivative_by(argument.name)) continue;
+      diagnostics_.add(
+          field.key.error("no derivative by '" + argument.name + "' of " + function_.text(),
+                          "a function has all or none; write 'not_implemented(\"why\")' for one "
+                          "that is not known"));
+      break;
+    }
+  }
+  void add_derivative(const std::string& argument, const Field& field) {
+    const SourceText text = file_.text(field);
+    function_.derivative.push_back({argument, text, schema::parse_expr(text)});
   }
   void read_reference(const Field& field) {
     const SourceText text = file_.text(field);
@@ -261,6 +302,9 @@ class Reader {
                          "float64: 2}', or "
                          "write 'ulp: rounded' where they are the nearest numbers to these"));
     }
+    if (function_.gives_truth && !function_.derivative.empty())
+      diagnostics_.add(head.key.error("derivative of '" + function_.text() + "', a truth value",
+                                      "it has none; remove it"));
     for (const std::string& dtype : function_.throws) {
       if (contains(function_.dtypes, dtype)) continue;
       diagnostics_.add(
@@ -285,6 +329,12 @@ class Reader {
 
 }  // namespace
 
+schema::Expr ScalarFunction::derivative_by(std::string_view argument) const {
+  const auto found = std::find_if(derivative.begin(), derivative.end(),
+                                  [&](const Slope& slope) { return slope.argument == argument; });
+  return found == derivative.end() ? nullptr : found->tree;
+}
+
 std::size_t ScalarFunction::least() const {
   return static_cast<std::size_t>(
       std::count_if(arguments.begin(), arguments.end(),
@@ -302,6 +352,12 @@ std::string ScalarFunction::text() const {
     if (argument.default_value) all += "=" + *argument.default_value;
   }
   return name + "(" + all + ")";
+}
+
+std::string ScalarFunction::takes() const {
+  std::string count = std::to_string(most()) + (most() == 1 ? " argument" : " arguments");
+  if (least() != most()) count = std::to_string(least()) + " to " + count;
+  return "'" + name + "' takes " + count;
 }
 
 void ScalarFunctions::read(const YamlFile& file, Diagnostics& diagnostics) {
@@ -333,6 +389,44 @@ void ScalarFunctions::read(const YamlFile& file, Diagnostics& diagnostics) {
     diagnostics.add(word.error("unknown function '" + word.text + "' of an operator",
                                schema::did_you_mean(word.text, names())));
   }
+  for (const ScalarFunction& function : functions_) check_derivatives(function, diagnostics);
+}
+
+// Reports what is no expression of elements over the function's arguments and `result`.
+void ScalarFunctions::check_derivatives(const ScalarFunction& function,
+                                        Diagnostics& diagnostics) const {
+  std::vector<std::string> known = {"result"};
+  for (const ScalarFunction::Argument& argument : function.arguments)
+    known.push_back(argument.name);
+  for (const ScalarFunction::Slope& slope : function.derivative) {
+    const auto report = [&](std::size_t offset, const std::string& message, std::string hint) {
+      diagnostics.add(slope.source.diagnostic(
+          offset, message + " in the derivative of " + function.text(), std::move(hint)));
+    };
+    const schema::ExprNode& root = *slope.tree;
+    if (root.kind == ExprKind::Call && root.text == "not_implemented") {
+      if (root.children.size() != 1 || root.children[0]->kind != ExprKind::String)
+        report(0, "not_implemented without a reason", "write 'not_implemented(\"why\")'");
+      continue;
+    }
+    visit(slope.tree, [&](const schema::ExprNode& node) {
+      const std::size_t count = node.children.size();
+      if (node.kind == ExprKind::Int || node.kind == ExprKind::Float) return;
+      if (node.kind == ExprKind::Name) {
+        if (!contains(known, node.text) && !schema::is_number_constant(node.text))
+          report(node.offset, "unknown name '" + node.text + "'",
+                 schema::did_you_mean(node.text, known));
+        return;
+      }
+      const ScalarFunction* called = of(node);
+      if (!called) {
+        report(node.offset, "no function of elements computes '" + print(node) + "'",
+               node.kind == ExprKind::Call ? schema::did_you_mean(node.text, names()) : "");
+      } else if (count < called->least() || count > called->most()) {
+        report(node.offset, called->takes() + ", got " + std::to_string(count), "");
+      }
+    });
+  }
 }
 
 void ScalarFunctions::add_model(const std::string& json) {
@@ -352,6 +446,11 @@ void ScalarFunctions::add_model(const std::string& json) {
     function.throws = entry.at("throws").get<std::vector<std::string>>();
     function.gives_truth = entry.at("gives") == "truth";
     function.keeps_low_bits = entry.at("keeps_low_bits");
+    function.holomorphic = entry.at("holomorphic");
+    for (const auto& [name, text] : entry.at("derivative").items()) {
+      const SourceText source(text.get<std::string>());
+      function.derivative.push_back({name, source, schema::parse_expr(source)});
+    }
     functions_.push_back(std::move(function));
   }
   from_model_ = functions_.size();

@@ -4,6 +4,7 @@
 //   - function: softplus(x, beta=1, threshold=20)
 //     of: floating
 //     ulp: {float32: 4, float64: 4}
+//     derivative: {x: "beta * x > threshold ? 1 : sigmoid(beta * x)", beta: ..., threshold: ...}
 //   - operator: a % b
 //     function: remainder
 //     of: [bool, real]
@@ -55,16 +56,28 @@ struct ScalarFunction {
   std::string reference;        // a function of NumPy or SciPy
   std::optional<std::pair<double, double>> samples;
   ErrorBound error;
+  // The derivative by each argument, an expression of elements over the arguments and `result`;
+  // none where it is not known.
+  struct Slope {
+    std::string argument;
+    schema::SourceText source;
+    schema::Expr tree;
+  };
+  std::vector<Slope> derivative;
+  bool holomorphic = true;  // the derivative is that by a complex number, too
+
+  schema::Expr derivative_by(std::string_view argument) const;  // nullptr for none
 
   std::size_t least() const;  // number of arguments
   std::size_t most() const { return arguments.size(); }
   // "softplus(x, beta=1, threshold=20)", "a % b".
   std::string text() const;
+  std::string takes() const;  // "'softplus' takes 1 to 3 arguments"
 };
 
 class ScalarFunctions {
  public:
-  // Reports errors, and leaves their entries out.
+  // Reports errors, and leaves out entries that have no name.
   void read(const YamlFile& file, Diagnostics& diagnostics);
   // Those of a model written by schemac.
   void add_model(const std::string& json);
@@ -80,6 +93,7 @@ class ScalarFunctions {
 
  private:
   const ScalarFunction* find(std::string_view name, bool is_operator, std::size_t count) const;
+  void check_derivatives(const ScalarFunction& function, Diagnostics& diagnostics) const;
 
   std::vector<ScalarFunction> functions_;
   std::size_t from_model_ = 0;  // the first ones

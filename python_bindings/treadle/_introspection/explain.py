@@ -139,6 +139,7 @@ def _entry_lines(entry: Operator) -> Iterable[str]:
     )
     yield from _row("forms", [f"{f['form']:<11}{_schema(entry, f)}" for f in entry["forms"]])
     yield from _row("gradient", _gradient(entry))
+    yield from _row("tangent", _tangent(entry))
     yield from _row("in Python", _python_forms(entry))
     for form in entry["forms"]:
         facts = _C._describe_operator(_full_name(entry, form))
@@ -183,13 +184,23 @@ def _expressions(entry: Operator) -> Sequence[str]:
 def _gradient(entry: Operator) -> Sequence[str]:
     derivative = entry["derivative"]
     if not derivative:
-        composed = entry["kind"] in ("composite", "view")
-        return ["follows from the operators it is built from"] if composed else ["none"]
+        if entry["kind"] in ("composite", "view"):
+            return ["follows from the operators it is built from"]
+        missing = (entry["derivation"] or {"missing": {}})["missing"]
+        return [f"none by {argument}: {why}" for argument, why in missing.items()] or ["none"]
     lines = [_place(derivative["location"]["file"], derivative["location"]["line"])]
-    lines += [f"{', '.join(f['targets'])}: {f['text']}" for f in derivative["formulas"]]
+    for formula in derivative["formulas"]:
+        derived = "  (derived)" if formula["derived"] else ""
+        lines.append(f"{', '.join(formula['targets'])}: {formula['text']}{derived}")
     if derivative.get("non_differentiable"):
         lines.append(f"not differentiable: {', '.join(derivative['non_differentiable'])}")
     return lines
+
+
+def _tangent(entry: Operator) -> Sequence[str]:
+    """How the result changes where each argument `self` changes by `self_t`."""
+    tangent = (entry["derivation"] or {"tangent": None})["tangent"]
+    return [tangent["text"]] if tangent else []
 
 
 def _python_forms(entry: Operator) -> Sequence[str]:

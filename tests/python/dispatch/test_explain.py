@@ -26,12 +26,25 @@ def test_an_entry_says_where_its_parts_are() -> None:
     for part in (
         "self + alpha * other",
         "aten::add_.Tensor",
-        "derivatives.yaml:",
+        "other: scaled(grad, alpha)  (derived)",
         "Tensor.add_",
         "cpu strided:",
     ):
         assert part in text
     assert treadle.explain("add.Tensor") is None
+
+
+def test_gradients_by_hand_and_derived_ones() -> None:
+    def rows(name: str) -> list[str]:
+        lines = [line[22:] for line in _explain.describe(name).splitlines()]
+        titles = [line[2:22].strip() for line in _explain.describe(name).splitlines()]
+        first = titles.index("gradient")
+        return lines[first : titles.index("in Python")]
+
+    assert rows("sin")[1:] == ["self: grad * conj(cos(self))  (derived)", "self_t * cos(self)"]
+    place, by_hand, *_ = rows("sinc")
+    assert "derivatives.yaml:" in place and by_hand == "self: grad * conj(sinc_slope(self, result))"
+    assert rows("special_airy_ai") == ["none by x: no derivative of airy_ai(x) is known"]
 
 
 def test_a_call_takes_its_own_route() -> None:
