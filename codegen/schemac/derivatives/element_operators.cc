@@ -175,8 +175,8 @@ bool has_complex(const std::vector<std::string>& dtypes) {
 
 void ElementOperators::add(const Operator& op) {
   if (!op.pointwise || op.schema.returns.size() != 1) return;
-  candidates_.push_back(
-      {op.schema, op.pointwise->tree, inexact_dtypes(op), op.promote.value_or("common"), !op.checks.empty()});
+  candidates_.push_back({op.schema, op.pointwise->tree, inexact_dtypes(op),
+                         op.promote.value_or("common"), !op.checks.empty()});
 }
 
 void ElementOperators::add_model(const std::string& json) {
