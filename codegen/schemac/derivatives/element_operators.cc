@@ -175,8 +175,8 @@ bool has_complex(const std::vector<std::string>& dtypes) {
 
 void ElementOperators::add(const Operator& op) {
   if (!op.pointwise || op.schema.returns.size() != 1) return;
-  candidates_.push_back(
-      {op.schema, op.pointwise->tree, inexact_dtypes(op), op.promote.value_or("common"), !op.checks.empty()});
+  candidates_.push_back({op.schema, op.pointwise->tree, inexact_dtypes(op),
+                         op.promote.value_or("common"), !op.checks.empty()});
 }
 
 void ElementOperators::add_model(const std::string& json) {
@@ -187,11 +187,10 @@ void ElementOperators::add_model(const std::string& json) {
     for (const auto& [device, row] : op.at("dtypes").items()) {
       for (const auto& dtype : row) declared.push_back(dtype);
     }
-    candidates_.push_back({schema::parse_schema(op.at("schema").get<std::string>()),
-                           schema::parse_expr(op.at("pointwise").at("text").get<std::string>()),
-                           inexact_of(declared),
-                           op.at("promote").is_null() ? "common" : op.at("promote"),
-                           !op.at("check").empty()});
+    candidates_.push_back(
+        {schema::parse_schema(op.at("schema").get<std::string>()),
+         schema::parse_expr(op.at("pointwise").at("text").get<std::string>()), inexact_of(declared),
+         op.at("promote").is_null() ? "common" : op.at("promote"), !op.at("check").empty()});
   }
 }
 
