@@ -15,6 +15,7 @@ from typing import Any, Callable, Mapping
 import numpy as np
 
 import treadle
+import treadle.meta
 import treadle.nn.functional as F
 
 # In parts of the largest value of the result; where signs mix, of the sum of the magnitudes.
@@ -186,6 +187,9 @@ SUMS: Mapping[str, Sum] = {
     "scatter_reduce.two": Sum(
         lambda x: _zeros(x, 2).scatter_reduce(0, _places(x), x, "mean"), _uniform(ROW)
     ),
+    "reindex_reduce": Sum(
+        lambda x: treadle.meta.reindex_reduce(x, "sum", (2,), ["i0 // 1000000000"]), _uniform(ROW)
+    ),
     "_histogramdd": Sum(
         lambda x, w: treadle.histogram(x, bins=2, range=(0.0, 2.0), weight=w).hist,
         _uniform(ROW, ROW),
@@ -213,7 +217,7 @@ SUMS: Mapping[str, Sum] = {
 OTHERS: Mapping[str, str] = {
     "They choose or move elements": """
         amax amin argmax argmin cummax cummin flip frexp.Tensor gather index_copy
-        index_fill.int_Scalar index_select kthvalue max.dim min.dim median.dim nanmedian.dim mode
+        index_fill.int_Scalar reindex index_select kthvalue max.dim min.dim median.dim nanmedian.dim mode
         scatter.src scatter.value _searchsorted sort _sort_values topk tril triu embedding
         im2col _cat _stack _index_integer _max_pool_gather _max_unpool max_pool1d_with_indices
         max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d
