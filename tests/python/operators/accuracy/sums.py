@@ -217,8 +217,8 @@ SUMS: Mapping[str, Sum] = {
 OTHERS: Mapping[str, str] = {
     "They choose or move elements": """
         amax amin argmax argmin cummax cummin flip frexp.Tensor gather index_copy
-        index_fill.int_Scalar reindex index_select kthvalue max.dim min.dim median.dim nanmedian.dim mode
-        scatter.src scatter.value _searchsorted sort _sort_values topk tril triu embedding
+        index_fill.int_Scalar reindex index_select kthvalue max.dim min.dim median.dim nanmedian.dim
+        mode scatter.src scatter.value _searchsorted sort _sort_values topk tril triu embedding
         im2col _cat _stack _index_integer _max_pool_gather _max_unpool max_pool1d_with_indices
         max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d
         adaptive_max_pool3d
