@@ -79,7 +79,7 @@ TEST(Backends, IndicesAreChecked) {
 
 TEST(BackendMemory, IsGivenBackAtOnceUnlessKept) {
   const Registered r("raw");
-  { const StorageImpl storage(1000, r.at(0)); }
+  { StorageImpl storage(1000, r.at(0)); }
   EXPECT_EQ(r.backend->used, 0u);
   EXPECT_EQ(device_memory(r.at(0)).allocations, 1);
   EXPECT_EQ(device_memory(r.at(0)).peak, 1000);
@@ -89,27 +89,27 @@ TEST(BackendMemory, IsKeptForTheSameStream) {
   const Registered r("kept", true);
   void* first;
   {
-    const StorageImpl storage(1000, r.at(0));
+    StorageImpl storage(1000, r.at(0));
     first = storage.data();
   }
   EXPECT_EQ(device_memory(r.at(0)).reserved, 1024);
   const uint64_t other = r.backend->create_stream(0, 0);
   set_current_stream(r.at(0), other);
-  const StorageImpl elsewhere(1000, r.at(0));
+  StorageImpl elsewhere(1000, r.at(0));
   EXPECT_NE(elsewhere.data(), first);
   set_current_stream(r.at(0), 0);
-  const StorageImpl again(900, r.at(0));
+  StorageImpl again(900, r.at(0));
   EXPECT_EQ(again.data(), first);
   EXPECT_EQ(r.backend->allocations, 2);
-  const StorageImpl other_device(1000, r.at(1));
+  StorageImpl other_device(1000, r.at(1));
   EXPECT_EQ(r.backend->allocations, 3);
 }
 
 TEST(BackendMemory, WhatIsKeptGoesBackWhenMemoryRunsOut) {
   const Registered r("small", true);
   r.backend->limit = 4096;
-  { const StorageImpl storage(3000, r.at(0)); }
-  const StorageImpl storage(4000, r.at(0));
+  { StorageImpl storage(3000, r.at(0)); }
+  StorageImpl storage(4000, r.at(0));
   EXPECT_EQ(r.backend->synchronizations, 1);
   EXPECT_EQ(error_of([&] { StorageImpl(8192, r.at(0)); }),
             "expected to allocate 8.0 KiB on small:0, the device refused: expected 8192 bytes of "
@@ -120,7 +120,7 @@ TEST(BackendMemory, WhatIsKeptGoesBackWhenMemoryRunsOut) {
 
 TEST(BackendMemory, IsCutWhereStoragesAreAddresses) {
   const Registered r("cut", true, true);
-  const StorageImpl a(1000, r.at(0)), b(5000, r.at(0));
+  StorageImpl a(1000, r.at(0)), b(5000, r.at(0));
   EXPECT_EQ(r.backend->allocations, 1);
   EXPECT_EQ(static_cast<char*>(b.data()) - static_cast<char*>(a.data()), 1024);
   const char bytes[] = "warp", other[] = "weft";
@@ -129,7 +129,7 @@ TEST(BackendMemory, IsCutWhereStoragesAreAddresses) {
   char back[5] = "";
   move_bytes({back, 0, kCPU}, {a.data(), 0, r.at(0)}, 5, false);
   EXPECT_STREQ(back, "warp");
-  const StorageImpl elsewhere(1000, r.at(1));
+  StorageImpl elsewhere(1000, r.at(1));
   EXPECT_EQ(memory_of(r.at(0)).statistics().allocation.all.current, 2);
   EXPECT_EQ(memory_of(r.at(1)).snapshot().at(0).blocks.at(0).requested, 1000u);
   EXPECT_EQ(device_memory(r.at(0)).reserved, (2 << 20) - 1024 - 5120);
@@ -143,7 +143,7 @@ TEST(BackendMemory, OfADestroyedStreamServesTheDefaultOne) {
   set_current_stream(r.at(0), stream);
   void* data;
   {
-    const StorageImpl storage(1000, r.at(0));
+    StorageImpl storage(1000, r.at(0));
     data = storage.data();
   }
   set_current_stream(r.at(0), 0);
@@ -167,7 +167,7 @@ TEST(BackendMemory, StoragesGrow) {
 TEST(Bytes, MoveBetweenBackends) {
   const Registered a("from_here"), b("to_there");
   const char bytes[] = "treadle";
-  const StorageImpl on_a(8, a.at(1)), on_b(16, b.at(0));
+  StorageImpl on_a(8, a.at(1)), on_b(16, b.at(0));
   move_bytes({on_a.data(), 0, a.at(1)}, {const_cast<char*>(bytes), 0, kCPU}, 8, false);
   move_bytes({on_b.data(), 8, b.at(0)}, {on_a.data(), 0, a.at(1)}, 8, false);
   char back[8] = "";

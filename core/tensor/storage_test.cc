@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -32,10 +33,10 @@ TEST(Storage, KeepsWhatFitsWhenItIsResized) {
   char* bytes = static_cast<char*>(storage->data());
   for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(i);
   storage->resize(16);
-  EXPECT_FALSE(storage->has_shrunk());
+  EXPECT_FALSE(storage->needs_care());
   EXPECT_EQ(static_cast<char*>(storage->data())[7], 7);
   storage->resize(4);
-  EXPECT_TRUE(storage->has_shrunk());
+  EXPECT_TRUE(storage->needs_care());
   EXPECT_EQ(static_cast<char*>(storage->data())[3], 3);
   storage->resize(0);
   EXPECT_EQ(storage->nbytes(), 0u);
@@ -172,6 +173,56 @@ TEST(WeakTensor, NeverFindsATensorThatIsBeingDestroyed) {
     ASSERT_TRUE(right);
     ASSERT_FALSE(weak->lock().defined());
   }
+}
+
+// Values whose bytes are all seven.
+class Sevens final : public PendingValues {
+ public:
+  void settle(StorageImpl& storage) override {
+    ++settled;
+    if (storage.pending() != nullptr) {
+      if (fails) fail<ErrorKind::Runtime>("no sevens today");
+      storage.allocate_pending();
+      std::memset(storage.address(), 7, storage.nbytes());
+      storage.arrive();
+    }
+    storage.set_read_by_pending(false);
+  }
+  bool forget(StorageImpl& storage) noexcept override {
+    ++forgotten;
+    storage.set_pending(nullptr);
+    return true;
+  }
+
+  int settled = 0, forgotten = 0;
+  bool fails = false;
+};
+
+TEST(Storage, ComputesItsBytesWhenSomebodyAsks) {
+  static Sevens sevens;
+  set_pending_values(&sevens);
+  Storage storage = StorageImpl::awaiting(8, make_intrusive<PendingValue>());
+  const Tensor t(make_intrusive<TensorImpl>(storage, ScalarType::UInt8, IntList{8}));
+  EXPECT_TRUE(storage->owns_memory());
+  EXPECT_EQ(storage->nbytes(), 8u);
+  sevens.fails = true;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(error_of([&] { t.data(); }), "no sevens today");
+  sevens.fails = false;
+  EXPECT_EQ(t.data_as<uint8_t>()[3], 7);
+  EXPECT_EQ(sevens.settled, 3);
+  EXPECT_FALSE(storage->needs_care());
+  // Those who read it are asked once, by reading or by a change of its size.
+  storage->set_read_by_pending(true);
+  storage->data();
+  storage->set_read_by_pending(true);
+  storage->resize(16);
+  EXPECT_EQ(sevens.settled, 5);
+  EXPECT_EQ(static_cast<uint8_t*>(storage->data())[3], 7);
+  { const Storage dropped = StorageImpl::awaiting(8, make_intrusive<PendingValue>()); }
+  EXPECT_EQ(sevens.forgotten, 1);
+  EXPECT_FALSE(storage->may_change_unseen());
+  storage->set_told();
+  EXPECT_TRUE(storage->may_change_unseen());
 }
 
 }  // namespace
