@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import random
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
@@ -141,13 +142,14 @@ def contenders(case: Case) -> Dict[str, Callable[[], Any]]:
 def medians(calls: Dict[str, Callable[[], Any]], rounds: int, elements: int) -> Dict[str, float]:
     repeats = max(1, 200_000 // elements)
     times: Dict[str, List[float]] = {name: [] for name in calls}
-    names = list(calls)
-    for r in range(rounds):
+    draw = random.Random(0)
+    for _ in range(rounds):
         # Each finds in the caches what the one before left there, so each comes behind each.
-        for name in names[r % len(names) :] + names[: r % len(names)]:
+        for name in draw.sample(list(calls), len(calls)):
             call = calls[name]
             with treadle.fuse(enabled=name == "fused"):
-                call()
+                for _ in range(3 if elements < 10**6 else 1):
+                    call()
                 begin = time.perf_counter()
                 for _ in range(repeats):
                     call()
