@@ -13,8 +13,8 @@
 
 namespace treadle {
 
-// What running a call needs, for the CPU. `shape` is that of the result, to which the inputs
-// broadcast, and has elements.
+// A call on the CPU, with all that running it needs. `shape` is that of the result, to which the
+// inputs broadcast, and has elements.
 struct CheckedPointwise {
   const PointwiseOp& op;
   ScalarType compute, result;
@@ -92,7 +92,7 @@ class RunsAtOnce {
   std::optional<int64_t> former_;
 };
 
-// Who takes calls that are deferred; set once.
+// The object that takes deferred calls; set once.
 void set_deferral(Deferral* deferral);
 Deferral& deferral();
 

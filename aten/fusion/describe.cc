@@ -10,8 +10,6 @@
 namespace treadle::fusion {
 namespace {
 
-int64_t bytes_of(const Source& source) { return product(source.sizes) * item_size(source.dtype); }
-
 // Why a node and a source of it that is pending, too, are in different groups.
 const char* why_apart(const Node& node, const Source& source, const Group& group) {
   if (source.node->is_total()) return "it folds all elements, which have to be there first";
@@ -20,7 +18,7 @@ const char* why_apart(const Node& node, const Source& source, const Group& group
   if (IntList(source.sizes) != IntList(node.shape)) return "it is of another shape";
   if (!source.is_whole) return "it is read through a view";
   for (const Source& other : node.inputs) {
-    if (other.node && !other.node->is_computed && other.node->group > source.node->group)
+    if (other.is_pending() && other.node->group > source.node->group)
       return "what else is read with it is computed later";
   }
   return "a pass would have too many operands, or rows of another length";
@@ -56,7 +54,7 @@ class Description {
       if (a.type.is_tensor()) {
         const Source& source = node.inputs[next_input++];
         n.arguments.push_back(DescribedValue{value_of(group, node, source, d)});
-        d.bytes_alone += bytes_of(source);
+        d.bytes_alone += source.nbytes();
       } else if (node.fold) {
         n.arguments.push_back(argument_of_fold(a, node));
       } else {
@@ -77,15 +75,14 @@ class Description {
   }
 
   int value_of(const Group& group, const Node& node, const Source& source, DescribedGroup& d) {
-    const bool is_pending = source.node && !source.node->is_computed;
-    if (is_pending && source.node->group == node.group && group.has_inside(node, source))
+    if (source.is_pending() && source.node->group == node.group && group.has_inside(node, source))
       return source.node->value;
     for (const auto& [known, value] : reads_)
       if (is_same_memory(*known, source)) return value;
     reads_.emplace_back(&source, next_);
     d.reads.push_back({next_, source.dtype, source.sizes, source.strides,
-                       is_pending ? why_apart(node, source, group) : ""});
-    d.bytes += bytes_of(source);
+                       source.is_pending() ? why_apart(node, source, group) : ""});
+    d.bytes += source.nbytes();
     return next_++;
   }
 

@@ -1,4 +1,4 @@
-// What would be computed now, and how: for people and for tests.
+// Description: the groups in which pending values would be computed now, for people and for tests.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -6,6 +6,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
 #include "aten/engine/deferral.h"
@@ -23,7 +24,7 @@ void compute(const Node* root) {
   for (const Group& group : partition(root)) run(group);
 }
 
-// What the node of a call reads, and whether that allows for waiting.
+// The sources of a call's node, and whether they allow for waiting.
 class Sources {
  public:
   explicit Sources(const CheckedPointwise& call) {
@@ -107,6 +108,26 @@ IntrusivePtr<Node> node_of(const CheckedFold& call, Sources&& sources) {
   return node;
 }
 
+// Gives those who go on waiting, and read the storage, a copy of its bytes, which others may now
+// write.
+void copy_for_readers(const StorageImpl& storage) {
+  Storage copy;
+  const auto replace = [&](Storage& read) {
+    if (read.get() != &storage) return;
+    if (!copy) {
+      copy = make_intrusive<StorageImpl>(storage.nbytes(), kCPU);
+      std::memcpy(copy->address(), storage.address(), storage.nbytes());
+    }
+    read = copy;
+  };
+  for (Node* node = pending().oldest(); node != nullptr; node = node->after) {
+    for (Source& source : node->inputs) {
+      replace(source.storage);
+      if (source.node) replace(source.node->memory);
+    }
+  }
+}
+
 class Graph final : public Deferral, public PendingValues {
  public:
   Tensor pointwise(const CheckedPointwise& call) override { return defer(call); }
@@ -126,13 +147,12 @@ class Graph final : public Deferral, public PendingValues {
       return false;
     }
     Sources sources(call);
-    if (!sources.may_wait() || !sources.reads_whole(*former)) return false;
-    const bool runs_soon = sources.must_run_soon();
+    if (!sources.may_wait() || sources.must_run_soon() || !sources.reads_whole(*former))
+      return false;
     IntrusivePtr<Node> node = node_of(call, std::move(sources));
     former->target = nullptr;
     node->target = &storage;
     storage.set_pending(node);
-    finish(runs_soon, *node);
     return true;
   }
 
@@ -142,10 +162,10 @@ class Graph final : public Deferral, public PendingValues {
     if (!lock.is_outermost()) return;
     try {
       compute(nullptr);
-    } catch (...) {
-      const Node* const node = pending_node(storage);
-      if (node == nullptr) throw;
-      compute(node);
+    } catch (const std::exception&) {
+      // The error is for those who look at the value that failed.
+      if (const Node* const node = pending_node(storage)) compute(node);
+      copy_for_readers(storage);
     }
     storage.set_read_by_pending(false);
   }
@@ -183,7 +203,7 @@ class Graph final : public Deferral, public PendingValues {
       try {
         compute(nullptr);
       } catch (const std::exception&) {
-        // Who looks at what failed gets the error. This call is not about it.
+        // The error is for those who look at the value that failed, not for this call.
         compute(&node);
       }
     }

@@ -9,6 +9,9 @@ Node::~Node() {
   if (!is_computed) pending().remove(*this);
 }
 
+bool Source::is_pending() const { return node && !node->is_computed; }
+int64_t Source::nbytes() const { return product(sizes) * item_size(dtype); }
+
 int64_t Node::numel() const { return product(shape); }
 
 void Pending::add(Node& node) noexcept {

@@ -16,7 +16,7 @@ namespace treadle::fusion {
 
 struct Node;
 
-// What a node reads: the result of another node, or memory.
+// An input of a node: the result of another node, or memory.
 struct Source {
   IntrusivePtr<Node> node;  // null for memory
   Storage storage;          // null for a node
@@ -25,6 +25,10 @@ struct Source {
   int64_t offset = 0;
   // The source is a node, and each element is read for the element of the same place.
   bool is_whole = false;
+
+  // Whether another node must be computed first.
+  bool is_pending() const;
+  int64_t nbytes() const;
 };
 
 struct Node final : PendingValue {
@@ -66,7 +70,7 @@ struct Node final : PendingValue {
   bool is_written() const { return target != nullptr || is_read_outside; }
 };
 
-// What the storage waits for; null where its bytes are there.
+// The node that the storage waits for; null where its bytes are there.
 inline Node* pending_node(const StorageImpl& storage) {
   return static_cast<Node*>(storage.pending());
 }

@@ -9,8 +9,6 @@ namespace {
 // Operands of a group, so that those of its tiles fit the nearest caches.
 constexpr size_t kMostOperands = 24;
 
-int64_t bytes_of(const Source& source) { return product(source.sizes) * item_size(source.dtype); }
-
 // Whether the source is all of its node's result, element by element, whatever the shape.
 bool is_in_order(const Source& source) {
   return source.offset == 0 && source.dtype == source.node->dtype &&
@@ -35,7 +33,7 @@ bool runs_along_rows(const Source& source, const Group& group) {
   return true;
 }
 
-// What a group reads from memory, for elements or for rows.
+// A source that a group reads from memory, for elements or for rows.
 struct Operand {
   const Source* source;
   bool is_of_rows;
@@ -66,13 +64,11 @@ class Groups {
   std::vector<Group> take() && { return std::move(groups_); }
 
  private:
-  static bool is_pending(const Source& source) { return source.node && !source.node->is_computed; }
-
   // The last group of those that the node reads: it stands in that or behind it.
   static int first_after_inputs(const Node& node) {
     int first = 0;
     for (const Source& source : node.inputs) {
-      if (is_pending(source)) first = std::max(first, source.node->group);
+      if (source.is_pending()) first = std::max(first, source.node->group);
     }
     return first;
   }
@@ -81,13 +77,13 @@ class Groups {
   int64_t shared_bytes(const Node& node, int g) const {
     int64_t bytes = 0;
     for (const Source& source : node.inputs) {
-      if (is_inside(node, source, g) || reads(node, source, g)) bytes += bytes_of(source);
+      if (is_inside(node, source, g) || reads(node, source, g)) bytes += source.nbytes();
     }
     return bytes;
   }
 
   bool is_inside(const Node& node, const Source& source, int g) const {
-    return is_pending(source) && source.node->group == g &&
+    return source.is_pending() && source.node->group == g &&
            groups_[static_cast<size_t>(g)].has_inside(node, source);
   }
   bool reads(const Node& node, const Source& source, int g) const {
@@ -104,7 +100,7 @@ class Groups {
     size_t operands = reads_[group].size() + written_[group] + (node.target ? 1 : 0);
     for (const Source& source : node.inputs) {
       const bool inside = is_inside(node, source, g);
-      if (is_pending(source) && source.node->group == g && !inside) return false;
+      if (source.is_pending() && source.node->group == g && !inside) return false;
       if (!inside && !reads(node, source, g)) ++operands;
     }
     return operands <= kMostOperands;
@@ -143,7 +139,7 @@ class Groups {
     if (node.target) ++written_[at];
     for (const Source& source : node.inputs) {
       if (is_inside(node, source, g)) continue;
-      if (is_pending(source)) source.node->is_read_outside = true;
+      if (source.is_pending()) source.node->is_read_outside = true;
       if (!reads(node, source, g)) reads_[at].push_back({&source, reads_for_rows(node, group)});
     }
   }
@@ -155,7 +151,7 @@ class Groups {
 
 void mark_sources(const Node& node) {
   for (const Source& source : node.inputs) {
-    if (!source.node || source.node->is_computed) continue;
+    if (!source.is_pending()) continue;
     (node.is_needed ? source.node->is_needed : source.node->is_read_outside) = true;
   }
 }

@@ -18,7 +18,7 @@ struct Group {
   size_t row_dims = 0;      // dimensions of a row: the last ones of the shape
   bool has_totals = false;  // folds of all elements, with which the group ends
 
-  // What a node of the group computes: elements, or an element for each row.
+  // Whether a node of the group computes an element for each row, and not for each element.
   bool is_of_rows(const Node& node) const {
     return node.fold != nullptr || IntList(node.shape) != IntList(shape);
   }

@@ -12,7 +12,7 @@ namespace {
 
 using Nodes = std::span<Node* const>;
 
-// What a program reads from memory, for elements or for rows.
+// A source that a program reads from memory, for elements or for rows.
 struct Operand {
   const Source* source;
   const Node* reader;  // the first one
@@ -177,7 +177,7 @@ class Lowering {
     const int64_t item = item_size(dtype);
     DimVector& s = strides_[at];
     s = broadcast_strides(shape, sizes, strides);
-    // What is of rows may have dimensions of 1 for those that were folded.
+    // An operand of rows may have dimensions of 1 for those that were folded.
     if (of_rows) s.resize(group_.rows().size());
     if (s.empty()) s.push_back(0);
     for (int64_t& stride : s) stride *= item;
@@ -232,7 +232,10 @@ class Results {
       pending().remove(*node);
       StorageImpl* const target = std::exchange(node->target, nullptr);
       node->inputs.clear();
-      if (target != nullptr) target->arrive();
+      if (target == nullptr) continue;
+      // Nodes that are not computed yet go on reading its bytes.
+      if (node->is_read_outside) target->set_read_by_pending(true);
+      target->arrive();
     }
   }
 

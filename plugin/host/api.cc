@@ -68,15 +68,22 @@ const int64_t* sizes(const treadle_tensor* t) { return impl_of(t)->sizes().data(
 const int64_t* strides(const treadle_tensor* t) { return impl_of(t)->strides().data(); }
 int64_t numel(const treadle_tensor* t) { return impl_of(t)->numel(); }
 int32_t is_contiguous(const treadle_tensor* t) { return impl_of(t)->is_contiguous(); }
-// Kernels are given tensors that lie in their storage. Other functions, which a plug-in may find
-// elsewhere, have no address here: no exception may cross the boundary.
+// Kernels are given tensors that lie in their storage, and whose bytes are there. Of other tensors,
+// which a plug-in may find elsewhere, the address is null where asking for it raises an error: no
+// exception may cross the boundary.
 void* storage(const treadle_tensor* t) {
-  return impl_of(t)->is_inside() ? impl_of(t)->storage()->data() : nullptr;
+  try {
+    return impl_of(t)->storage_data();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
 }
 size_t storage_nbytes(const treadle_tensor* t) { return impl_of(t)->storage()->nbytes(); }
 int64_t storage_offset(const treadle_tensor* t) { return impl_of(t)->storage_offset(); }
 void* data(const treadle_tensor* t) {
-  return impl_of(t)->is_inside() ? impl_of(t)->data() : nullptr;
+  void* const first = storage(t);
+  return first ? static_cast<char*>(first) + storage_offset(t) * item_size(impl_of(t)->dtype())
+               : nullptr;
 }
 
 treadle_status empty(const int64_t* sizes, const int64_t* strides, int32_t dim, treadle_dtype dtype,

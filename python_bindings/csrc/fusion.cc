@@ -27,12 +27,6 @@ PyObject* exchange_here(PyObject*, PyObject* least) {
   });
 }
 
-int64_t exchange_everywhere(int64_t least) {
-  const int64_t before = deferral_everywhere();
-  set_deferral_everywhere(least);
-  return before;
-}
-
 py::tuple to_tuple(IntList list) {
   py::tuple t(list.size());
   for (size_t i = 0; i < list.size(); ++i) t[i] = py::int_(list[i]);
@@ -84,8 +78,10 @@ void init_fusion(PyObject* module) {
       {},
   };
   checked(PyModule_AddFunctions(module, functions));
-  m.def("_exchange_deferral_everywhere", &exchange_everywhere, py::arg("least"),
+  m.def("_set_deferral_everywhere", &set_deferral_everywhere, py::arg("least"),
         "The same for all threads that have no setting of their own.");
+  m.def("_least_deferred", &least_deferred,
+        "The least number of elements of a result for which this thread's calls are deferred.");
   m.attr("_DEFER_NEVER") = kDeferNever;
   m.def("_describe_pending", &describe, py::arg("tensor"),
         "The groups in which what is pending would be computed now.");

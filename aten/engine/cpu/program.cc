@@ -153,8 +153,7 @@ class Plan {
         case Kind::Fold: {
           const int64_t row = program_.row();
           const ReduceFunctions& fold = *i.step->fold;
-          (i.step->result == i.step->compute ? fold.inner : fold.inner_of_float)(
-              out, first, row, rows, row * i.from_item);
+          fold.inner(out, first, row, rows, row * i.from_item);
           fold.final(out, rows, static_cast<double>(row));
           break;
         }

@@ -21,8 +21,8 @@
 
 namespace treadle::simd {
 
-// What a value has an element for: each element of the shape, or each row, which is as long as the
-// program's rows are.
+// The extent of a value: an element for each element of the shape, or for each row of the program's
+// length.
 enum class Extent : uint8_t { Elements, Rows };
 
 // Values are numbered: those that are read, and then what each step computes.
@@ -36,8 +36,7 @@ struct ProgramStep {
   const Scalar* scalars;
   // Of the result. Elements may be computed from rows, each of which is seen along its row.
   Extent extent = Extent::Elements;
-  // Each row of the one input becomes an element: its fold, of `compute`, into a `result`, which is
-  // wider or the same.
+  // Each row of the one input, of `compute`, becomes an element: its fold.
   const ReduceFunctions* fold = nullptr;
 };
 

@@ -24,8 +24,6 @@ def _checked(name: str, least: Any) -> int:
 
 
 class _Fuse(_Mode):
-    __slots__ = ("_least", "_previous")
-
     def __init__(self, least: int) -> None:
         self._least = least
         self._previous: List[Optional[int]] = []
@@ -61,20 +59,14 @@ def enable(*, least: int = DEFAULT_LEAST) -> None:
 
     A result waits if it has at least `least` elements.
     """
-    _C._exchange_deferral_everywhere(_checked("enable", least))
+    _C._set_deferral_everywhere(_checked("enable", least))
 
 
 def disable() -> None:
     """Ends what `enable` began. What waits goes on waiting."""
-    _C._exchange_deferral_everywhere(_NEVER)
+    _C._set_deferral_everywhere(_NEVER)
 
 
 def is_enabled() -> bool:
     """Whether operators of this thread may wait now."""
-    here = _C._exchange_deferral(None)
-    _C._exchange_deferral(here)
-    if here is not None:
-        return here != _NEVER
-    everywhere = _C._exchange_deferral_everywhere(_NEVER)
-    _C._exchange_deferral_everywhere(everywhere)
-    return everywhere != _NEVER
+    return _C._least_deferred() != _NEVER

@@ -133,6 +133,22 @@ def test_a_value_too_large_for_memory_raises_each_time_and_spoils_no_other() -> 
         assert not explain().groups
 
 
+def test_what_a_failed_value_reads_can_be_read_and_written() -> None:
+    with treadle.fuse(least=0):
+        x = treadle.arange(1.0)
+        y = x + 1
+        huge = x.expand(1 << 42) * y.expand(1 << 42)
+        later = x.expand(3) * 4 + y.expand(3)  # computed behind what fails
+        assert y.tolist() == [1] and x.tolist() == [0]
+        y.add_(5)
+        x.fill_(3)
+        assert y.tolist() == [6] and x.tolist() == [3]
+        for _ in range(2):
+            with pytest.raises((RuntimeError, MemoryError)):
+                huge[0].item()
+        assert later.tolist() == [1] * 3
+
+
 def test_what_is_dropped_is_not_computed_and_keeps_no_memory() -> None:
     gc.collect()
     before = treadle._C._memory_stats()["current_bytes"]
