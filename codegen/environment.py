@@ -104,6 +104,7 @@ def environment() -> jinja2.Environment:
     )
     env.filters.update(FILTERS)
     env.tests["has_cpu_kernels"] = elements.has_cpu_kernels
+    env.tests["has_element"] = elements.has_element
     env.tests["ignores_sign"] = elements.ignores_sign
     env.globals.update(Kind=Kind, Policy=Policy, Promotion=Promotion, Style=layer.Style)
     return env

@@ -97,6 +97,7 @@ TREE = Library(
         "shards.cc.j2": "aten/shards.cc",
         "functions.h.j2": "aten/functions.h",
         "tensor_methods.h.j2": "aten/tensor_methods.h",
+        "elements-inl.h.j2": "aten/elements-inl.h",
         "binding_shards.cc.j2": "python_bindings/binding_shards.cc",
         "_operators.pyi.j2": "treadle/_operators.pyi",
     },

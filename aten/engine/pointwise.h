@@ -67,6 +67,8 @@ struct PointwiseOp {
   // run, too; null where the generator makes none.
   PointwiseKernel* cpu_kernel = nullptr;
   const simd::PointwiseBlocks& (*cpu_blocks)() = nullptr;
+  // The functor of aten/elements-inl.h that computes one element; null for operators from outside.
+  const char* element = nullptr;
 };
 
 using TensorRefs = ArrayRef<const Tensor*>;

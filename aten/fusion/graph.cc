@@ -95,6 +95,7 @@ IntrusivePtr<Node> node_of(const CheckedPointwise& call, Sources&& sources) {
   node->pointwise = &call.op;
   node->strides = call.strides;
   std::copy(call.scalars.begin(), call.scalars.end(), node->scalars.begin());
+  node->scalar_count = static_cast<int>(call.scalars.size());
   return node;
 }
 

@@ -41,6 +41,7 @@ struct Node final : PendingValue {
   ScalarType compute, dtype;  // of the computation and of the result
   std::vector<Source> inputs;
   std::array<Scalar, kMaxPointwiseScalars> scalars;
+  int scalar_count = 0;
   DimVector shape, strides;  // of the result, which has offset 0
   int64_t row = 0;           // elements that a fold makes one of
   DimVector folded_dims;

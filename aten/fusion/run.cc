@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/fusion/run.h"
 
+#include <deque>
 #include <span>
 
 #include "aten/engine/cpu/program.h"
 #include "aten/engine/cpu/tiles.h"
 #include "aten/engine/loop_geometry.h"
+#include "aten/engine/promotion.h"
+#include "aten/fusion/compiled.h"
+#include "aten/fusion/fused_loop.h"
 
 namespace treadle::fusion {
 namespace {
@@ -36,18 +40,17 @@ class Lowering {
   }
 
   void run(ArrayRef<Storage> results) {
-    if (nodes_.size() == 1 && nodes_[0]->fold == nullptr && group_.row == 0) {
-      place(results);
-      return run_alone(*nodes_[0]);
-    }
     program_.set_row(group_.row);
     for (const Operand& read : reads_) program_.read(read.source->dtype, read.extent());
-    for (Node* node : nodes_)
-      if (!node->is_total()) node->value = program_.add(step(*node));
+    if (is_compiling() && nodes_.size() > 1)
+      for (const LoopNodes& loop : cut_into_loops(group_, nodes_)) add(loop);
+    else
+      for (Node* node : nodes_) add(*node);
     for (const Node* node : nodes_)
       if (node->is_written() && !node->is_total()) program_.write(node->value);
     add_totals(results);
     place(results);
+    if (is_one_call()) return run_alone(program_.steps()[0]);
     const IntList rows = group_.rows();
     static constexpr int64_t kOne = 1;
     simd::run_program(program_, {operands_.data(), operands_.size()}, shape_,
@@ -78,31 +81,63 @@ class Lowering {
     return -1;
   }
 
-  simd::ProgramStep step(const Node& node) const {
-    simd::ProgramStep step = node.fold ? fold_of(node) : block_of(node);
-    step.dtype = node.dtype;
-    step.input_count = static_cast<int>(node.inputs.size());
+  int number_of(const Node& node, const Source& source) const {
+    return has(node, source) ? source.node->value : place_of(node, source);
+  }
+
+  void add(Node& node) {
+    if (node.is_total()) return;
+    simd::ProgramStep step{};
+    const ScalarType compute = step.compute = node.compute;
+    ScalarType written = compute;
+    if (node.fold != nullptr) {
+      step.fold = &node.fold->cpu_blocks().by_dtype[static_cast<size_t>(compute)];
+    } else {
+      const simd::PointwiseBlocks& blocks = node.pointwise->cpu_blocks();
+      step.block = blocks.by_dtype[static_cast<size_t>(compute)];
+      if (blocks.bool_result) written = ScalarType::Bool;
+    }
+    step.results[0] = {written, node.dtype};
     step.scalars = node.scalars.data();
     step.extent = group_.is_of_rows(node) ? simd::Extent::Rows : simd::Extent::Elements;
-    int* input = step.inputs.data();
-    for (const Source& source : node.inputs) {
-      *input++ = has(node, source) ? source.node->value : place_of(node, source);
-    }
-    return step;
+    for (const Source& source : node.inputs)
+      step.inputs[static_cast<size_t>(step.input_count++)] = number_of(node, source);
+    node.value = program_.add(step);
   }
-  static simd::ProgramStep block_of(const Node& node) {
-    const simd::PointwiseBlocks& blocks = node.pointwise->cpu_blocks();
-    simd::ProgramStep step{};
-    step.block = blocks.by_dtype[static_cast<size_t>(node.compute)];
-    step.compute = node.compute;
-    step.result = blocks.bool_result ? ScalarType::Bool : node.compute;
-    return step;
+
+  // A loop that was compiled is one step, another one a step for each node.
+  void add(const LoopNodes& loop) {
+    if (!add_compiled(loop))
+      for (Node* node : loop.nodes) add(*node);
   }
-  static simd::ProgramStep fold_of(const Node& node) {
-    simd::ProgramStep step{};
-    step.fold = &node.fold->cpu_blocks().by_dtype[static_cast<size_t>(node.compute)];
-    step.compute = step.result = node.compute;
-    return step;
+  bool add_compiled(const LoopNodes& loop) {
+    using simd::ProgramStep;
+    if (!loop.is_pointwise || loop.nodes.size() < 2) return false;
+    if (loop.results.size() > ProgramStep::kMaxResults) return false;
+    FusedLoop fused = fuse(group_, loop, [this](const Node& reader, const Source& source) {
+      return number_of(reader, source);
+    });
+    if (fused.inputs.size() > ProgramStep::kMaxInputs) return false;
+    void* const function = find_compiled(fused.source);
+    if (function == nullptr) return false;
+    const Node& first = *loop.nodes[0];
+    ProgramStep step{};
+    step.compute = first.compute;
+    if (loop.results.size() == 1)
+      step.block = reinterpret_cast<simd::PointwiseBlock*>(function);
+    else
+      step.fused = reinterpret_cast<simd::FusedBlock*>(function);
+    std::copy(fused.inputs.begin(), fused.inputs.end(), step.inputs.begin());
+    step.input_count = static_cast<int>(fused.inputs.size());
+    step.result_count = 0;
+    for (const Node* node : loop.results)
+      step.results[static_cast<size_t>(step.result_count++)] = {compute_of(node->dtype), node->dtype, true};
+    numbers_.push_back(std::move(fused.scalars));
+    step.scalars = numbers_.back().data();
+    step.extent = group_.is_of_rows(first) ? simd::Extent::Rows : simd::Extent::Elements;
+    int value = program_.add(step);
+    for (Node* node : loop.results) node->value = value++;
+    return true;
   }
 
   void add_totals(ArrayRef<Storage> results) {
@@ -118,27 +153,33 @@ class Lowering {
     }
   }
 
-  // One operator runs as ever, without tiles.
-  void run_alone(const Node& node) const {
-    const simd::PointwiseBlocks& blocks = node.pointwise->cpu_blocks();
+  // One loop with one result runs as an operator alone does, without tiles.
+  bool is_one_call() const {
+    if (program_.steps().size() != 1 || !program_.totals().empty() || group_.row != 0) return false;
+    const simd::ProgramStep& step = program_.steps()[0];
+    return step.block != nullptr && step.input_count <= kMaxPointwiseInputs;
+  }
+  void run_alone(const simd::ProgramStep& step) const {
+    simd::PointwiseBlocks blocks;
+    blocks.by_dtype[static_cast<size_t>(step.compute)] = step.block;
+    blocks.bool_result = step.results[0].written == ScalarType::Bool;
     const auto is_direct = [&](const PointwiseOperand& o, ScalarType type) {
       return o.dtype == type && shape_.size() == 1 && o.strides[0] == item_size(type);
     };
-    PointwiseCall call;
+    PointwiseCall call{};
     call.out = operands_.back();
-    call.direct = is_direct(call.out, blocks.bool_result ? ScalarType::Bool : node.compute);
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      call.in[k] = operands_[static_cast<size_t>(place_of(node, node.inputs[k]))];
-      call.direct = call.direct && is_direct(call.in[k], node.compute);
+    call.direct = is_direct(call.out, step.results[0].written);
+    for (size_t k = 0; k < static_cast<size_t>(step.input_count); ++k) {
+      call.in[k] = operands_[static_cast<size_t>(step.inputs[k])];
+      call.direct = call.direct && is_direct(call.in[k], step.compute);
     }
     call.shape = shape_.data();
     call.dims = static_cast<int>(shape_.size());
-    call.inputs = static_cast<int>(node.inputs.size());
-    call.scalars = node.scalars.data();
-    call.scalar_count = kMaxPointwiseScalars;
-    call.compute = node.compute;
-    call.numel = node.numel();
-    node.pointwise->cpu_kernel(call);
+    call.inputs = step.input_count;
+    call.scalars = step.scalars;
+    call.compute = step.compute;
+    call.numel = product(shape_);
+    simd::run_blocks(call, blocks);
   }
 
   // The operands over the shape, results first: where nothing is of rows, in the order in which
@@ -190,6 +231,7 @@ class Lowering {
   Nodes nodes_;
   std::vector<Operand> reads_;
   simd::Program program_;
+  std::deque<std::vector<Scalar>> numbers_;  // of compiled loops
   DimVector shape_;
   std::vector<DimVector> strides_;  // in bytes: of the results, then of what is read
   std::vector<PointwiseOperand> operands_;

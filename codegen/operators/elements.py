@@ -119,6 +119,11 @@ def has_cpu_kernels(e: Entry) -> bool:
     return e.kind in (Kind.POINTWISE, Kind.REDUCE) and bool(e.dtypes_on("CPU"))
 
 
+def has_element(e: Entry) -> bool:
+    """Whether the expression of the entry is compiled for the CPU."""
+    return e.kind is Kind.POINTWISE and has_cpu_kernels(e)
+
+
 def computed_dtypes(e: Entry) -> list[Dtype]:
     """The dtypes an entry's kernels are looked up by: what the operands are promoted to, not what
     they may be.

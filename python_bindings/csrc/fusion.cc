@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include "aten/engine/deferral.h"
+#include "aten/fusion/compiled.h"
 #include "aten/fusion/describe.h"
 #include "python_bindings/csrc/arguments/casters.h"
 #include "python_bindings/csrc/arguments/constants.h"
@@ -85,6 +86,26 @@ void init_fusion(PyObject* module) {
   m.attr("_DEFER_NEVER") = kDeferNever;
   m.def("_describe_pending", &describe, py::arg("tensor"),
         "The groups in which what is pending would be computed now.");
+  m.def("_set_compiling", &fusion::set_compiling, py::arg("on"),
+        "Whether somebody takes wanted loops and compiles them.");
+  m.def("_is_compiling", &fusion::is_compiling, "What _set_compiling was given.");
+  m.def("_take_wanted_loops", &fusion::take_wanted, py::arg("most"),
+        py::call_guard<py::gil_scoped_release>(), "Waits for sources of loops that are wanted.");
+  m.def(
+      "_set_compiled_loop",
+      [](const std::string& source, uintptr_t function) {
+        fusion::set_compiled(source, reinterpret_cast<void*>(function));
+      },
+      py::arg("source"), py::arg("function"), "Its function; 0: it could not be compiled.");
+  m.def("_want_loops_again", &fusion::want_again,
+        "In a child process: wants what was taken in its parent.");
+  m.def(
+      "_count_compiled_loops",
+      [] {
+        const fusion::CompiledCount count = fusion::count_compiled();
+        return py::make_tuple(count.ready, count.wanted, count.failed);
+      },
+      "How many loops are compiled, wanted, and could not be compiled.");
 }
 
 }  // namespace treadle::python

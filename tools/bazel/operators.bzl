@@ -52,6 +52,7 @@ def _operators_impl(ctx):
         "kernels_cpu": ["aten/kernels_cpu_%d.cc" % k for k in range(ctx.attr.kernel_shards)],
         "variable_type": ["autograd/variable_type_%d.cc" % k for k in shards],
         "bindings": ["python_bindings/bindings_%d.cc" % k for k in shards] + ["python_bindings/binding_shards.cc"],
+        "elements": ["aten/elements-inl.h"],
         "stubs": ["treadle/_operators.pyi"],
         "everything": ["everything.txt"],
     }

@@ -15,7 +15,9 @@
 #error "include aten/backend/cpu/targets.h before Highway"
 #endif
 #if defined(__x86_64__)
+#ifndef HWY_BASELINE_TARGETS
 #define HWY_BASELINE_TARGETS HWY_SSE4
+#endif
 #define HWY_DISABLED_TARGETS (HWY_SCALAR | HWY_EMU128 | HWY_SSSE3 | HWY_AVX3_DL)
 #else
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)

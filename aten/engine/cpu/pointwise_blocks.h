@@ -24,6 +24,10 @@ enum class Pass : uint8_t { InOrder, ByPages, PastCaches };
 using PointwiseBlock = void(void* out, const void* const* in, const Scalar* scalars, int64_t n,
                             Pass pass);
 
+// A block of several operators, which has several results: each of the compute type, or of bool.
+using FusedBlock = void(void* const* out, const void* const* in, const Scalar* scalars, int64_t n,
+                        Pass pass);
+
 // The blocks of one target, by compute dtype; null where the operator has none.
 struct PointwiseBlocks {
   std::array<PointwiseBlock*, kNumScalarTypes> by_dtype{};

@@ -34,9 +34,9 @@ struct Instruction {
   const ProgramStep* step;  // of a block or a fold
   ConvertFn* convert;
   int64_t from_item, to_item;
-  std::array<Place, kMaxPointwiseInputs> inputs;
-  Place output;
-  bool is_last;  // no later instruction reads the output
+  std::array<Place, ProgramStep::kMaxInputs> inputs;
+  std::array<Place, ProgramStep::kMaxResults> outputs;
+  bool is_last;  // no later instruction reads the outputs
 };
 
 template <class Bits>
@@ -115,7 +115,11 @@ class Plan {
     find_last_readers();
     places_of_.assign(static_cast<size_t>(program.values()), -1);
     for (int value = 0; value < reads; ++value) places_of_[static_cast<size_t>(value)] = value;
-    for (int s = 0; s < static_cast<int>(program.steps().size()); ++s) add(s);
+    int value = reads;
+    for (int s = 0; s < static_cast<int>(program.steps().size()); ++s) {
+      add(s, value);
+      value += program.steps()[static_cast<size_t>(s)].result_count;
+    }
     for (int w = 0; w < writes; ++w) {
       const int value = program.writes()[static_cast<size_t>(w)];
       const ScalarType type = compute_of(program.dtype(value));
@@ -138,18 +142,12 @@ class Plan {
     for (const Instruction& i : instructions_) {
       ahead.ask();
       const int64_t count = i.extent == Extent::Rows ? rows : n;
-      void* const out = at[i.output];
+      void* const out = at[i.outputs[0]];
       const void* const first = at[i.inputs[0]];
       switch (i.kind) {
-        case Kind::Block: {
-          const void* in[kMaxPointwiseInputs];
-          for (int k = 0; k < i.step->input_count; ++k)
-            in[k] = at[i.inputs[static_cast<size_t>(k)]];
-          const bool past = streams && i.is_last && !room.has(out) &&
-                            cpu::NonTemporalStores::until_line(out) == 0;
-          i.step->block(out, in, i.step->scalars, count, past ? Pass::PastCaches : Pass::InOrder);
+        case Kind::Block:
+          run_block(i, at, count, room, streams);
           break;
-        }
         case Kind::Fold: {
           const int64_t row = program_.row();
           const ReduceFunctions& fold = *i.step->fold;
@@ -169,6 +167,24 @@ class Plan {
   }
 
  private:
+  static void run_block(const Instruction& i, void* const* at, int64_t n, const Room& room,
+                        bool streams) {
+    const ProgramStep& step = *i.step;
+    const void* in[ProgramStep::kMaxInputs];
+    void* out[ProgramStep::kMaxResults];
+    for (int k = 0; k < step.input_count; ++k) in[k] = at[i.inputs[static_cast<size_t>(k)]];
+    bool past = streams && i.is_last;
+    for (int r = 0; r < step.result_count; ++r) {
+      out[r] = at[i.outputs[static_cast<size_t>(r)]];
+      past = past && !room.has(out[r]) && cpu::NonTemporalStores::until_line(out[r]) == 0;
+    }
+    const Pass pass = past ? Pass::PastCaches : Pass::InOrder;
+    if (step.fused != nullptr)
+      step.fused(out, in, step.scalars, n, pass);
+    else
+      step.block(out[0], in, step.scalars, n, pass);
+  }
+
   void find_last_readers() {
     last_reader_.assign(static_cast<size_t>(program_.values()), -1);
     const int steps = static_cast<int>(program_.steps().size());
@@ -218,22 +234,19 @@ class Plan {
                              item_size(from_type),
                              item_size(to_type),
                              {from},
-                             to,
+                             {to},
                              false});
   }
   void note(ScalarType type) { largest_item_ = std::max(largest_item_, item_size(type)); }
 
-  void add(int s) {
+  // Adds a step whose results are the values from `first` on.
+  void add(int s, int first) {
     const ProgramStep& step = program_.steps()[static_cast<size_t>(s)];
-    Instruction block{step.fold ? Kind::Fold : Kind::Block,
-                      step.extent,
-                      &step,
-                      nullptr,
-                      item_size(step.compute),
-                      item_size(step.result),
-                      {},
-                      0,
-                      false};
+    Instruction loop{};
+    loop.kind = step.fold ? Kind::Fold : Kind::Block;
+    loop.extent = step.extent;
+    loop.step = &step;
+    loop.from_item = item_size(step.compute);
     std::vector<Place> passing;
     for (size_t k = 0; k < static_cast<size_t>(step.input_count); ++k) {
       const int value = step.inputs[k];
@@ -255,7 +268,7 @@ class Plan {
         add_conversion(from, step.compute, to, step.compute, Extent::Elements, Kind::Repeat);
         from = to;
       }
-      block.inputs[k] = from;
+      loop.inputs[k] = from;
     }
     // The result may take the place of a value that is read for the last time, since a block reads
     // each element before it writes the one at its place. But a result of smaller elements may not.
@@ -267,33 +280,49 @@ class Plan {
       last = -1;  // an argument may be given twice
       give_back(place_of(value));
     }
-    const int value = program_.reads() + s;
-    const ScalarType type = compute_of(step.dtype);
-    const Place own = written_to(value);
     note(step.compute);
-    note(step.result);
-    const bool is_rounded = type != step.dtype, is_converted = step.result != type;
-    const bool same_items = !step.fold && item_size(step.result) == item_size(step.compute);
-    block.output = own >= 0 && !is_converted ? own : same_items ? take() : places_++;
-    block.is_last = block.output == own && !is_rounded &&
-                    std::count(program_.writes().begin(), program_.writes().end(), value) == 1 &&
-                    !is_read(value);
-    instructions_.push_back(block);
-    Place result = block.output;
-    if (is_converted) {
-      const Place to = own >= 0 ? own : places_++;
-      add_conversion(result, step.result, to, type, step.extent);
-      give_back(result);
-      result = to;
+    loop.is_last = true;
+    for (size_t r = 0; r < static_cast<size_t>(step.result_count); ++r) {
+      const StepResult& result = step.results[r];
+      const int value = first + static_cast<int>(r);
+      const Place own = written_to(value);
+      note(result.written);
+      const bool same_items = !step.fold && item_size(result.written) == item_size(step.compute);
+      loop.outputs[r] = own >= 0 && result.written == compute_of(result.dtype) ? own
+                        : same_items                                           ? take()
+                                                                               : places_++;
+      loop.is_last = loop.is_last && loop.outputs[r] == own &&
+                     !needs_rounding(result) &&
+                     std::count(program_.writes().begin(), program_.writes().end(), value) == 1 &&
+                     !is_read(value);
     }
-    if (is_rounded) {
+    instructions_.push_back(loop);
+    for (size_t r = 0; r < static_cast<size_t>(step.result_count); ++r)
+      finish(step.results[r], loop.outputs[r], first + static_cast<int>(r), step.extent);
+  }
+
+  static bool needs_rounding(const StepResult& result) {
+    return !result.is_rounded && compute_of(result.dtype) != result.dtype;
+  }
+
+  // Brings a result to the type that its dtype is computed in, rounded as the dtype is.
+  void finish(const StepResult& result, Place place, int value, Extent extent) {
+    const ScalarType type = compute_of(result.dtype);
+    if (result.written != type) {
+      const Place own = written_to(value);
+      const Place to = own >= 0 ? own : places_++;
+      add_conversion(place, result.written, to, type, extent);
+      give_back(place);
+      place = to;
+    }
+    if (needs_rounding(result)) {
       const Place narrow = places_++;
-      add_conversion(result, type, narrow, step.dtype, step.extent);
-      add_conversion(narrow, step.dtype, result, type, step.extent);
+      add_conversion(place, type, narrow, result.dtype, extent);
+      add_conversion(narrow, result.dtype, place, type, extent);
       give_back(narrow);
     }
-    places_of_[static_cast<size_t>(value)] = result;
-    if (last_reader_[static_cast<size_t>(value)] < 0) give_back(result);  // nobody reads it
+    places_of_[static_cast<size_t>(value)] = place;
+    if (last_reader_[static_cast<size_t>(value)] < 0) give_back(place);  // nobody reads it
   }
 
   const Program& program_;
@@ -316,10 +345,13 @@ int Program::read(ScalarType dtype, Extent extent) {
 
 int Program::add(const ProgramStep& step) {
   check_internal(row_ != 0 || step.extent == Extent::Elements, "a program without rows folds none");
-  dtypes_.push_back(step.dtype);
-  extents_.push_back(step.extent);
+  const int first = values();
+  for (int r = 0; r < step.result_count; ++r) {
+    dtypes_.push_back(step.results[static_cast<size_t>(r)].dtype);
+    extents_.push_back(step.extent);
+  }
   steps_.push_back(step);
-  return values() - 1;
+  return first;
 }
 
 void Program::write(int value) { writes_.push_back(value); }

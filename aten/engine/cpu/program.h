@@ -3,8 +3,8 @@
 //
 //   Program program;                                 // x * y + 1
 //   const int x = program.read(Float32), y = program.read(Float32);
-//   const int xy = program.add({mul_block, Float32, Float32, Float32, {x, y}, 2, nullptr});
-//   const int sum = program.add({add_scalar_block, ..., {xy}, 1, &one});
+//   const int xy = program.add({Float32, mul_block, .inputs = {x, y}, .input_count = 2, ...});
+//   const int sum = program.add({Float32, add_scalar_block, .inputs = {xy}, .scalars = &one, ...});
 //   program.write(sum);
 //   run_program(program, operands, shape);           // x, y and the result, in this order
 //
@@ -25,19 +25,31 @@ namespace treadle::simd {
 // length.
 enum class Extent : uint8_t { Elements, Rows };
 
-// Values are numbered: those that are read, and then what each step computes.
+// A result of a step: the type in which its loop writes it, which is the step's `compute` or bool,
+// and the dtype of the operator's result, to which that is converted.
+struct StepResult {
+  ScalarType written;
+  ScalarType dtype;
+  bool is_rounded = false;  // as `dtype` is, by the loop
+};
+
+// One loop over the elements of a tile: a block, or a fold. Values are numbered: those that are
+// read, and then what each step computes.
 struct ProgramStep {
-  PointwiseBlock* block;  // null for a fold
-  ScalarType compute;     // of the elements that the block reads
-  ScalarType result;      // of those that it writes: `compute`, or bool
-  ScalarType dtype;       // of the operator's result, to which `result` is converted
-  std::array<int, kMaxPointwiseInputs> inputs;
-  int input_count;
-  const Scalar* scalars;
-  // Of the result. Elements may be computed from rows, each of which is seen along its row.
-  Extent extent = Extent::Elements;
-  // Each row of the one input, of `compute`, becomes an element: its fold.
+  static constexpr int kMaxInputs = 24, kMaxResults = 8;
+
+  ScalarType compute;  // of the elements that the loop reads
+  // One of these is not null. A fold makes an element of each row of the one input.
+  PointwiseBlock* block = nullptr;
+  FusedBlock* fused = nullptr;
   const ReduceFunctions* fold = nullptr;
+  std::array<int, kMaxInputs> inputs{};
+  int input_count = 0;
+  std::array<StepResult, kMaxResults> results{};  // several of `fused` alone
+  int result_count = 1;
+  const Scalar* scalars = nullptr;
+  // Of the results. Elements may be computed from rows, each of which is seen along its row.
+  Extent extent = Extent::Elements;
 };
 
 // A fold of all elements of a value, in the order of the shape, which the program ends with.
@@ -56,6 +68,7 @@ class Program {
 
   // The number of the value that an operand of this dtype has. All are read before the first step.
   int read(ScalarType dtype, Extent extent = Extent::Elements);
+  // The number of the step's first result; the others follow.
   int add(const ProgramStep& step);
   // Writes a value to an operand of its dtype; the operands follow those that are read.
   void write(int value);

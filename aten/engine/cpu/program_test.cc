@@ -52,6 +52,18 @@ void shift(void* out, const void* const* in, const Scalar* by, int64_t n, Pass) 
     static_cast<T*>(out)[i] = static_cast<const T*>(in[0])[i] + amount;
 }
 
+// Two operators in one loop.
+template <class T>
+void add_and_less(void* const* out, const void* const* in, const Scalar*, int64_t n, Pass) {
+  using W = Wrapping<T>;
+  const auto *const a = static_cast<const T*>(in[0]), *const b = static_cast<const T*>(in[1]);
+  for (int64_t i = 0; i < n; ++i) {
+    const T x = a[i], y = b[i];  // a result may take their place
+    static_cast<T*>(out[0])[i] = static_cast<T>(static_cast<W>(x) + static_cast<W>(y));
+    static_cast<bool*>(out[1])[i] = x < y;
+  }
+}
+
 constexpr ScalarType kDtypes[] = {ScalarType::Float32, ScalarType::Float16, ScalarType::BFloat16,
                                   ScalarType::Float64, ScalarType::Int32,   ScalarType::Bool};
 
@@ -113,18 +125,29 @@ Memory dense_memory(IntList shape, ScalarType dtype) {
   return {empty_cpu({product(shape)}, dtype), strides};
 }
 
+template <class T>
+void set_loop(ProgramStep& step, int kind) {
+  if (kind == 4)
+    step.fused = &add_and_less<T>;
+  else
+    step.block = block_of<T>(kind);
+}
+
 ProgramStep any_step(Random& random, int values) {
-  const int kind = random.below(4);
-  const bool truth = kind == 2;
-  ScalarType dtype = kDtypes[random.below(5)];
-  const ScalarType compute = compute_of(dtype);
+  const int kind = random.below(5);
+  const ScalarType dtype = kDtypes[random.below(5)];
+  const StepResult number{compute_of(dtype), dtype}, truth{ScalarType::Bool, ScalarType::Bool};
   ProgramStep step{};
-  step.block = compute == ScalarType::Float32   ? block_of<float>(kind)
-               : compute == ScalarType::Float64 ? block_of<double>(kind)
-                                                : block_of<int32_t>(kind);
-  step.compute = compute;
-  step.result = truth ? ScalarType::Bool : compute;
-  step.dtype = truth ? ScalarType::Bool : dtype;
+  step.compute = compute_of(dtype);
+  if (step.compute == ScalarType::Float32)
+    set_loop<float>(step, kind);
+  else if (step.compute == ScalarType::Float64)
+    set_loop<double>(step, kind);
+  else
+    set_loop<int32_t>(step, kind);
+  step.results[0] = kind == 2 ? truth : number;
+  step.results[1] = truth;
+  step.result_count = kind == 4 ? 2 : 1;
   step.input_count = kind == 3 ? 1 : 2;
   for (int k = 0; k < step.input_count; ++k)
     step.inputs[static_cast<size_t>(k)] = random.below(values);
@@ -151,9 +174,12 @@ std::vector<Memory> step_by_step(const Program& program, const std::vector<Memor
       own.inputs[static_cast<size_t>(k)] = alone.read(value.numbers.dtype());
       operands.push_back(value.operand());
     }
-    values.push_back(dense_memory(shape, step.dtype));
-    operands.push_back(values.back().operand());
-    alone.write(alone.add(own));
+    const int first = alone.add(own);
+    for (int r = 0; r < step.result_count; ++r) {
+      values.push_back(dense_memory(shape, step.results[static_cast<size_t>(r)].dtype));
+      operands.push_back(values.back().operand());
+      alone.write(first + r);
+    }
     run_program(alone, {operands.data(), operands.size()}, shape);
   }
   return values;

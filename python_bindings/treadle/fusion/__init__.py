@@ -8,6 +8,7 @@
         return a * treadle.sigmoid(a) * b
 
     treadle.fusion.enable()                          # for all threads, until disable()
+    treadle.fusion.enable(compile=True)              # and compiles loops that run often
 
 Operators on elements wait. Their arguments are checked at the call, so that errors come there. A
 result is computed when its data is needed: by an operator of another kind, `item`, NumPy, printing,
@@ -21,19 +22,23 @@ at least `least` elements wait: below, a call costs less than the notes about it
 
 from __future__ import annotations
 
+from .compilation import CompiledLoops, compiled_loops, finish_compiling
 from .explanation import Explanation, explain
 from .group import Group, Read, Step
 from .modes import DEFAULT_LEAST, disable, enable, fuse, is_enabled
 
 __all__ = [
+    "CompiledLoops",
     "DEFAULT_LEAST",
     "Explanation",
     "Group",
     "Read",
     "Step",
+    "compiled_loops",
     "disable",
     "enable",
     "explain",
+    "finish_compiling",
     "fuse",
     "is_enabled",
 ]

@@ -54,17 +54,24 @@ def fuse(
     return mode(function)  # @fuse without parentheses
 
 
-def enable(*, least: int = DEFAULT_LEAST) -> None:
+def enable(*, least: int = DEFAULT_LEAST, compile: bool = False) -> None:
     """Operators of all threads wait, where no `fuse` block says otherwise.
 
-    A result waits if it has at least `least` elements.
+    A result waits if it has at least `least` elements. With `compile`, loops that run often are
+    compiled in the background by this machine's C++ compiler, also those of `fuse` blocks; without
+    a compiler the operators' own loops go on. The bits are the same.
     """
     _C._set_deferral_everywhere(_checked("enable", least))
+    if compile or _C._is_compiling():
+        from .compilation import set_compiling
+
+        set_compiling(compile)
 
 
 def disable() -> None:
     """Ends what `enable` began. What waits goes on waiting."""
     _C._set_deferral_everywhere(_NEVER)
+    _C._set_compiling(False)
 
 
 def is_enabled() -> bool:

@@ -102,7 +102,7 @@ def compiler() -> list[str]:
 
 
 @lru_cache(maxsize=None)
-def _version(command: tuple[str, ...]) -> str:
+def version_of(command: tuple[str, ...]) -> str:
     """The compiler's name and version: another one makes other objects."""
     done = subprocess.run([*command, "--version"], capture_output=True, text=True)
     return done.stdout.partition("\n")[0]
@@ -157,7 +157,7 @@ def _compile(source: Path, folder: Path, command: list[str], options: Options) -
     target, record = folder / f"{stem}.o", folder / f"{stem}.json"
     dependencies = folder / f"{stem}.d"
     full = [*command, "-MMD", "-MF", str(dependencies), "-c", str(source), "-o", str(target)]
-    key = digest(*full, _version(tuple(compiler())), operator_library.stamp())
+    key = digest(*full, version_of(tuple(compiler())), operator_library.stamp())
     if target.exists() and _is_current(record, key):
         return target
     record.unlink(missing_ok=True)
