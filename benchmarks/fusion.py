@@ -2,8 +2,9 @@
 
     ./dev bench fusion                 # one thread
     ./dev bench fusion --threads 2 --rounds 15
+    ./dev bench fusion --compiled      # with compiled loops (treadle.fusion.enable(compile=True))
 
-Times are medians of rounds in turn. "own" is Treadle's own kernel for the same, where there is one;
+Times are medians of rounds in turn. "blocks" is fusion without compiled loops; "own" is Treadle's own kernel for the same, where there is one;
 "add" is one `add` with `out=` of the same size. NumPy, and PyTorch if it can be imported, run the
 programs, too. Each figure is the time that fusion takes over the other's: below 1, it is faster.
 """
@@ -19,6 +20,7 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 import treadle
+from treadle.fusion.compilation import finish_compiling, set_compiling
 
 F = treadle.nn.functional
 SIZES = (1000, 100_000, 1_000_000, 10_000_000)
@@ -123,6 +125,7 @@ def contenders(case: Case) -> Dict[str, Callable[[], Any]]:
     found: Dict[str, Callable[[], Any]] = {
         "fused": plain,
         "unfused": plain,
+        "blocks": plain,
         "add": lambda: treadle.add(a, b, out=out),
     }
     if case.own is not None:
@@ -139,7 +142,17 @@ def contenders(case: Case) -> Dict[str, Callable[[], Any]]:
     return found
 
 
-def medians(calls: Dict[str, Callable[[], Any]], rounds: int, elements: int) -> Dict[str, float]:
+def medians(
+    calls: Dict[str, Callable[[], Any]], rounds: int, elements: int, compiled: bool
+) -> Dict[str, float]:
+    if compiled:
+        set_compiling(True)
+        with treadle.fuse():
+            for _ in range(5):
+                calls["fused"]()
+        finish_compiling()
+    else:
+        del calls["blocks"]
     repeats = max(1, 200_000 // elements)
     times: Dict[str, List[float]] = {name: [] for name in calls}
     draw = random.Random(0)
@@ -147,7 +160,8 @@ def medians(calls: Dict[str, Callable[[], Any]], rounds: int, elements: int) -> 
         # Each finds in the caches what the one before left there, so each comes behind each.
         for name in draw.sample(list(calls), len(calls)):
             call = calls[name]
-            with treadle.fuse(enabled=name == "fused"):
+            set_compiling(compiled and name == "fused")
+            with treadle.fuse(enabled=name in ("fused", "blocks")):
                 for _ in range(3 if elements < 10**6 else 1):
                     call()
                 begin = time.perf_counter()
@@ -163,15 +177,16 @@ def main() -> None:
     )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--only", default="", help="cases whose name has this text")
     options = parser.parse_args()
     treadle.set_num_threads(options.threads)
-    others = ("unfused", "own", "add", "NumPy", "PyTorch")
+    others = ("unfused", "blocks", "own", "add", "NumPy", "PyTorch")
     print(f"{'fused / ...':34s}{'elements':>10s}" + "".join(f"{o:>9s}" for o in others))
     for case in cases():
         if options.only not in case.name:
             continue
-        found = medians(contenders(case), options.rounds, case.elements)
+        found = medians(contenders(case), options.rounds, case.elements, options.compiled)
         ratios = "".join(
             f"{found['fused'] / found[o]:9.2f}" if o in found else f"{'':9s}" for o in others
         )

@@ -43,7 +43,7 @@ class Deferral {
   virtual ~Deferral() = default;
   // The result, which is pending; undefined where the call must run now.
   virtual Tensor pointwise(const CheckedPointwise& call) = 0;
-  // The call writes its first input, whose values are pending. False where it must run now.
+  // The call writes its first input. False where it must run now.
   virtual bool pointwise_inplace(const CheckedPointwise& call) = 0;
   virtual Tensor fold(const CheckedFold& call) = 0;
 };

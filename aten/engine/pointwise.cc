@@ -525,10 +525,7 @@ bool can_wait(const PointwiseOp& op, const Types& types) {
 [[gnu::cold]] bool try_defer_inplace(const PointwiseOp& op, TensorRefs inputs,
                                      ArrayRef<Scalar> scalars, uint32_t promoting) {
   const Tensor& self = *inputs[0];
-  if (!self.defined() || !self.is_cpu() || self.numel() < least_deferred() ||
-      !self.storage()->needs_care()) {
-    return false;
-  }
+  if (!self.defined() || !self.is_cpu() || self.numel() < least_deferred()) return false;
   PointwiseOp shown = op;
   const std::string name = std::string(op.name) + "_";
   shown.name = name.c_str();

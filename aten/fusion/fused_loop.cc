@@ -102,7 +102,8 @@ class Cut {
 std::string as_held(const Node& node, const std::string& call) {
   const std::string value = "as_value(" + call + ")";
   if (node.dtype == node.compute) return value;
-  return (node.dtype == ScalarType::Float16 ? "rounded<Half>(" : "rounded<BFloat16>(") + value + ")";
+  return (node.dtype == ScalarType::Float16 ? "rounded<Half>(" : "rounded<BFloat16>(") + value +
+         ")";
 }
 
 std::string name(char letter, size_t number) { return letter + std::to_string(number); }
@@ -149,12 +150,10 @@ FusedLoop fuse(const Group& group, const LoopNodes& loop,
                                 : "    const V " + value + " = " + as_held(*node, call) + ";\n";
     inside.emplace(node, inside.size());
   }
-  const char* const type =
-      loop.nodes[0]->compute == ScalarType::Float64 ? "double" : "float";
+  const char* const type = loop.nodes[0]->compute == ScalarType::Float64 ? "double" : "float";
   const bool is_one = loop.results.size() == 1;
   std::string parameters, block, bools;
-  for (size_t k = 0; k < fused.inputs.size(); ++k)
-    parameters += (k ? ", V " : "V ") + name('x', k);
+  for (size_t k = 0; k < fused.inputs.size(); ++k) parameters += (k ? ", V " : "V ") + name('x', k);
   for (size_t k = 0; k < fused.scalars.size(); ++k)
     parameters += (parameters.empty() ? "V " : ", V ") + name('s', k);
   if (is_one) {

@@ -16,9 +16,9 @@ namespace treadle::fusion {
 
 // Nodes of a program that one loop may compute; or one that no such loop can.
 struct LoopNodes {
-  std::vector<Node*> nodes;          // in order
-  std::vector<Node*> results;        // that are written, or that other loops read
-  bool is_pointwise = false;         // on float32 or float64, by functors of the header
+  std::vector<Node*> nodes;    // in order
+  std::vector<Node*> results;  // that are written, or that other loops read
+  bool is_pointwise = false;   // on float32 or float64, by functors of the header
 };
 
 // Cuts the nodes of a program into loops, each behind those that it reads.

@@ -40,6 +40,14 @@ class Sources {
       return source.node.get() != &node || source.is_whole;
     });
   }
+  // Whether each source in the memory of a tensor is all of the tensor.
+  bool reads_whole(const Tensor& t) const {
+    return std::all_of(all_.begin(), all_.end(), [&](const Source& source) {
+      return source.storage != t.storage() ||
+             (source.dtype == t.dtype() && IntList(source.sizes) == t.sizes() &&
+              IntList(source.strides) == t.strides() && source.offset == t.storage_offset());
+    });
+  }
   // Somebody may write what is read, and no operator would tell.
   bool must_run_soon() const { return changes_unseen_; }
 
@@ -129,6 +137,17 @@ void copy_for_readers(const StorageImpl& storage) {
   }
 }
 
+// Whether pending nodes read the storage.
+bool is_read(const StorageImpl& storage) {
+  for (const Node* node = pending().oldest(); node != nullptr; node = node->after) {
+    for (const Source& source : node->inputs)
+      if (source.storage.get() == &storage ||
+          (source.node && source.node->memory.get() == &storage))
+        return true;
+  }
+  return false;
+}
+
 class Graph final : public Deferral, public PendingValues {
  public:
   Tensor pointwise(const CheckedPointwise& call) override { return defer(call); }
@@ -143,16 +162,15 @@ class Graph final : public Deferral, public PendingValues {
     const Tensor& self = *call.inputs[0];
     StorageImpl& storage = *self.storage();
     Node* const former = pending_node(storage);
-    if (!lock.is_outermost() || former == nullptr || call.result != self.dtype() ||
-        former->target != &storage) {
-      return false;
-    }
+    if (!lock.is_outermost() || call.result != self.dtype() || !storage.writable()) return false;
     Sources sources(call);
-    if (!sources.may_wait() || sources.must_run_soon() || !sources.reads_whole(*former))
-      return false;
+    if (!sources.may_wait() || sources.must_run_soon()) return false;
+    if (former == nullptr) return wait_in_place(call, std::move(sources));
+    if (former->target != &storage || !sources.reads_whole(*former)) return false;
     IntrusivePtr<Node> node = node_of(call, std::move(sources));
     former->target = nullptr;
     node->target = &storage;
+    node->lent = std::move(former->lent);
     storage.set_pending(node);
     return true;
   }
@@ -176,12 +194,31 @@ class Graph final : public Deferral, public PendingValues {
     if (storage.use_count() > 1) return false;
     if (Node* const node = pending_node(storage)) {
       node->target = nullptr;
+      node->lent.reset();
       storage.set_pending(nullptr);
     }
     return true;
   }
 
  private:
+  // The call writes all bytes of a storage, and nobody else waits to read them.
+  static bool wait_in_place(const CheckedPointwise& call, Sources&& sources) {
+    const Tensor& self = *call.inputs[0];
+    StorageImpl& storage = *self.storage();
+    if (!self.is_contiguous() || self.storage_offset() != 0 ||
+        static_cast<size_t>(self.nbytes()) != storage.nbytes() || storage.may_change_unseen() ||
+        is_read(storage) || !sources.reads_whole(self)) {
+      return false;
+    }
+    IntrusivePtr<Node> node = node_of(call, std::move(sources));
+    node->lent = storage.lend(node);
+    node->target = &storage;
+    for (Source& source : node->inputs)
+      if (source.storage.get() == &storage) source.storage = node->lent;
+    storage.set_read_by_pending(false);
+    return true;
+  }
+
   template <class Call>
   static Tensor defer(const Call& call) {
     const Lock lock;

@@ -48,6 +48,8 @@ struct Node final : PendingValue {
   bool keepdim = false;
   // The storage that waits for the result: null where nothing but other nodes can see it.
   StorageImpl* target = nullptr;
+  // The former bytes of a target that is written in place, which lie where the result goes.
+  Storage lent;
   // The result once it was computed, while other nodes read it.
   Storage memory;
   bool is_computed = false;

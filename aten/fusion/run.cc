@@ -131,7 +131,8 @@ class Lowering {
     step.input_count = static_cast<int>(fused.inputs.size());
     step.result_count = 0;
     for (const Node* node : loop.results)
-      step.results[static_cast<size_t>(step.result_count++)] = {compute_of(node->dtype), node->dtype, true};
+      step.results[static_cast<size_t>(step.result_count++)] = {compute_of(node->dtype),
+                                                                node->dtype, true};
     numbers_.push_back(std::move(fused.scalars));
     step.scalars = numbers_.back().data();
     step.extent = group_.is_of_rows(first) ? simd::Extent::Rows : simd::Extent::Elements;
@@ -277,6 +278,7 @@ class Results {
       if (target == nullptr) continue;
       // Nodes that are not computed yet go on reading its bytes.
       if (node->is_read_outside) target->set_read_by_pending(true);
+      if (const Storage lent = std::move(node->lent)) target->take_back(*lent);
       target->arrive();
     }
   }

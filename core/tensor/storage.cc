@@ -90,8 +90,23 @@ void StorageImpl::allocate_pending() {
 }
 
 void StorageImpl::deallocate_pending() noexcept {
+  if (has_lent_) return;
   if (data_ != nullptr) allocator_->deallocate(data_, nbytes_, device_);
   data_ = nullptr;
+}
+
+IntrusivePtr<StorageImpl> StorageImpl::lend(IntrusivePtr<PendingValue> value) {
+  auto lent = make_intrusive<StorageImpl>(data_, nbytes_, device_, nullptr);
+  lent->allocator_ = allocator_;
+  pending_ = std::move(value);
+  was_pending_ = has_lent_ = true;
+  set_care(kPending, true);
+  return lent;
+}
+
+void StorageImpl::take_back(StorageImpl& lent) noexcept {
+  lent.data_ = nullptr;
+  has_lent_ = false;
 }
 
 void StorageImpl::arrive() noexcept {
@@ -103,7 +118,7 @@ void StorageImpl::settle() { pending_values->settle(*this); }
 
 StorageImpl::~StorageImpl() {
   if (allocator_) {
-    if (data_) allocator_->deallocate(data_, nbytes_, device_);
+    if (data_ && !has_lent_) allocator_->deallocate(data_, nbytes_, device_);
   } else if (release_) {
     (*release_)();
     delete release_;

@@ -76,6 +76,11 @@ class StorageImpl final : public RefCounted {
   void allocate_pending();
   // Takes that memory back.
   void deallocate_pending() noexcept;
+  // Waits for bytes that are computed from those it has. Those are lent to the result, a storage
+  // that pending values read. The address stays, for the new bytes will be written there.
+  IntrusivePtr<StorageImpl> lend(IntrusivePtr<PendingValue> value);
+  // Ends that: the memory is this storage's again.
+  void take_back(StorageImpl& lent) noexcept;
   // Its bytes are there.
   void arrive() noexcept;
   // Whether pending values read its bytes, so that whoever asks for the address has them computed
@@ -139,6 +144,7 @@ class StorageImpl final : public RefCounted {
   bool writable_ = true;
   bool has_memory_ = true;
   bool was_pending_ = false;
+  bool has_lent_ = false;  // another storage frees the memory
 };
 using Storage = IntrusivePtr<StorageImpl>;
 

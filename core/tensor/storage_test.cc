@@ -220,6 +220,21 @@ TEST(Storage, ComputesItsBytesWhenSomebodyAsks) {
   EXPECT_EQ(static_cast<uint8_t*>(storage->data())[3], 7);
   { const Storage dropped = StorageImpl::awaiting(8, make_intrusive<PendingValue>()); }
   EXPECT_EQ(sevens.forgotten, 1);
+  // What is written in place stays where it is, and is freed once.
+  void* const address = storage->data();
+  for (const bool drops : {false, true}) {
+    Storage lent = storage->lend(make_intrusive<PendingValue>());
+    EXPECT_EQ(lent->address(), address);
+    storage->allocate_pending();
+    storage->deallocate_pending();
+    EXPECT_EQ(storage->address(), address);
+    if (drops) break;
+    storage->take_back(*lent);
+    storage->arrive();
+    EXPECT_EQ(storage->data(), address);
+  }
+  const Storage other = std::exchange(storage, StorageImpl::awaiting(8, nullptr));
+  storage->arrive();
   EXPECT_FALSE(storage->may_change_unseen());
   storage->set_told();
   EXPECT_TRUE(storage->may_change_unseen());

@@ -291,8 +291,7 @@ class Plan {
       loop.outputs[r] = own >= 0 && result.written == compute_of(result.dtype) ? own
                         : same_items                                           ? take()
                                                                                : places_++;
-      loop.is_last = loop.is_last && loop.outputs[r] == own &&
-                     !needs_rounding(result) &&
+      loop.is_last = loop.is_last && loop.outputs[r] == own && !needs_rounding(result) &&
                      std::count(program_.writes().begin(), program_.writes().end(), value) == 1 &&
                      !is_read(value);
     }

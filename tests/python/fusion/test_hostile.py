@@ -86,6 +86,73 @@ def test_writes_to_results() -> None:
         assert alias.tolist() == y.tolist() == [5, 20, 31, 41]
 
 
+def _adam_step(p: Tensor, g: Tensor, m: Tensor, v: Tensor) -> None:
+    m.mul_(0.9).add_(g, alpha=0.1)
+    v.mul_(0.99).addcmul_(g, g, value=0.01)
+    p.addcdiv_(m, v.sqrt().add_(1e-8), value=-0.5)
+
+
+def test_writes_in_place_wait() -> None:
+    results = []
+    for mode in (treadle.fuse(enabled=False), treadle.fuse(least=0)):
+        treadle.manual_seed(0)
+        p, m, v = treadle.randn(50), treadle.zeros(50), treadle.zeros(50)
+        with mode:
+            for _ in range(3):
+                _adam_step(p, treadle.randn(50), m, v)
+        waited = len(explain().groups)
+        results.append([t.tolist() for t in (p, m, v)])
+    assert results[0] == results[1] and waited == 1
+
+
+def test_a_write_in_place_that_waits_keeps_the_address() -> None:
+    x = treadle.arange(6.0)
+    alias, first = x.view(2, 3), treadle.ones(6)
+    with treadle.fuse(least=0):
+        x.mul_(2).add_(first)
+        assert explain(x).groups and alias._version == 2
+        assert alias.tolist() == [[1, 3, 5], [7, 9, 11]]
+        x.neg_()
+        former = x * 1
+        x.sub_(1)
+        assert explain(x).groups
+        del x
+        gc.collect()
+        assert former.tolist() == [-1, -3, -5, -7, -9, -11]
+        assert alias.flatten().tolist() == [-2, -4, -6, -8, -10, -12]
+        address = alias.data_ptr()
+        alias.add_(1)  # its address is known, so others may write there
+        assert not explain(alias).groups and alias.data_ptr() == address
+
+
+def test_a_write_in_place_is_dropped_with_its_tensor() -> None:
+    with treadle.fuse(least=0):
+        x = treadle.arange(1000.0)
+        x.mul_(2)
+        y = x + 1
+        x.mul_(3)
+        del x
+        assert len(explain().groups) == 1 and y.tolist()[-1] == 1999
+        z = treadle.arange(1000.0)
+        z.mul_(2)
+        del z
+        assert not explain().groups
+
+
+def test_a_write_in_place_to_what_is_read_runs_at_once() -> None:
+    for write, expected in (
+        (lambda x: x.add_(x.t()), [[0, 3], [3, 6]]),
+        (lambda x: x[0].add_(x[1]), [[2, 4], [2, 3]]),
+        (lambda x: x.mul_(x), [[0, 1], [4, 9]]),
+        (lambda x: x.add_(x[0]), [[0, 2], [2, 4]]),
+    ):
+        with treadle.fuse(least=0):
+            x = treadle.arange(4.0).view(2, 2)
+            before = x + 0
+            write(x)
+            assert x.tolist() == expected and before.tolist() == [[0, 1], [2, 3]]
+
+
 def test_memory_that_others_may_write_is_read_at_once() -> None:
     array = np.zeros(4, np.float32)
     with treadle.fuse(least=0):
