@@ -104,7 +104,11 @@ class _Worker:
     def _functions(self, loops: List[str]) -> Dict[str, int]:
         """The addresses of the loops' functions. CompilerError, OSError."""
         command = _command()
-        common = (*command, _compiler.version_of(tuple(_compiler.compiler())), operator_library.stamp())
+        common = (
+            *command,
+            _compiler.version_of(tuple(_compiler.compiler())),
+            operator_library.stamp(),
+        )
         folder = Path(cache_folder()) / "treadle_fusion"
         keys = {loop: _compiler.digest(_SOURCE, _LOOP, loop, *common) for loop in loops}
         missing = {key: loop for loop, key in keys.items() if not (folder / f"{key}.so").exists()}

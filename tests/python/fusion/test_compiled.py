@@ -61,7 +61,7 @@ def test_results_of_several_dtypes() -> None:
     def step(x: Tensor, y: Tensor) -> List[Tensor]:
         s = x.exp() + y
         positive = s > 0
-        return [positive.where(s, y), positive, s * 0.1, (s * y).tanh()]
+        return [treadle.where(positive, s, y), positive, s * 0.1, (s * y).tanh()]
 
     for dtype in (treadle.float32, treadle.float64):
         for n in (5, 3000, 2_000_000):
