@@ -24,8 +24,8 @@ The memory is that of a new process for each library, model, mode, batch and dty
 it imports the library, makes the model and the batch, and runs two steps. The column has the
 largest resident set during the two steps (ru_maxrss, after the kernel's counter was set back), less
 the resident set before them. Gradients and the optimizer's state are part of it; the weights and
-the library are not. Its ratio is the memory of the first of the two by that of the second: above 1, the first
-takes more.
+the library are not. Its ratio is the memory of the first of the two by that of the second: above
+1, the first takes more.
 """
 
 # SPDX-License-Identifier: Apache-2.0
