@@ -1,6 +1,6 @@
 """Adam as it is written in its paper, over a list of parameters; it trains a network of two layers.
 
-    python examples/fusion/adam.py            # 5 s on one core
+    python examples/fusion/adam.py            # 1 s on one core
     python examples/fusion/adam.py --small    # 1 s
 
 The step makes new tensors and changes none. For a parameter it is a dozen operators, and one pass

@@ -1,7 +1,7 @@
 """A landscape, blurred, sharpened, and reduced to its edges, by windows that are views.
 
-    python examples/fusion/image_filter.py            # 3 s on one core
-    python examples/fusion/image_filter.py --small    # 1 s
+    python examples/fusion/image_filter.py            # 8 s on one core
+    python examples/fusion/image_filter.py --small    # 2 s
 
 A filter adds up shifted views of an image. With fusion, the views are read together, in one pass
 over memory: no sum of two of them is written. The program draws its four pictures in filtered.png.

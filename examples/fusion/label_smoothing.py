@@ -1,6 +1,6 @@
 """Cross entropy with smoothed labels, from exponentials and sums.
 
-    python examples/fusion/label_smoothing.py            # 3 s on one core
+    python examples/fusion/label_smoothing.py            # 2 s on one core
     python examples/fusion/label_smoothing.py --small    # 1 s
 
 A label says that its class has the probability 1 - s, and that s is spread over all classes. The

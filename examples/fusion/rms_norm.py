@@ -1,6 +1,6 @@
 """RMS norm in one line of tensors, as a layer of a network; its gradients by autograd.
 
-    python examples/fusion/rms_norm.py            # 3 s on one core
+    python examples/fusion/rms_norm.py            # 2 s on one core
     python examples/fusion/rms_norm.py --small    # 1 s
 
 The mean of the squares of a row is taken while the row is in the nearest cache; what is computed

@@ -1,6 +1,6 @@
 """The wave equation on a grid: waves run through two slits, and meet behind them.
 
-    python examples/fusion/waves.py            # 5 s on one core
+    python examples/fusion/waves.py            # 4 s on one core
     python examples/fusion/waves.py --small    # 2 s
 
 `treadle.meta.reindex` fetches the neighbours of each point; what is outside of the grid is 0. All
