@@ -16,8 +16,9 @@ from __future__ import annotations
 import argparse
 from typing import NamedTuple
 
-import treadle
 from _timing import bits_agree, print_times
+
+import treadle
 from treadle import Tensor
 from treadle.nn import functional
 

@@ -17,8 +17,9 @@ import argparse
 import math
 from collections.abc import Sequence
 
-import treadle
 from _timing import bits_agree, print_times
+
+import treadle
 from treadle import Tensor
 from treadle.nn import functional
 

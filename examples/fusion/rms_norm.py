@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import argparse
 
-import treadle
 from _timing import bits_agree, print_times
+
+import treadle
 from treadle import Tensor, nn
 
 
@@ -64,9 +65,7 @@ def main() -> None:
         difference = max(difference, (ours - theirs).abs().max().item())
     print("forward and backward:")
     print(f"the same bits with fusion and without: {bits_agree(gradients, layer, x, above)}")
-    print_times(
-        lambda x: gradients(layer, x, above), x, own=lambda x: gradients(own, x, above)
-    )
+    print_times(lambda x: gradients(layer, x, above), x, own=lambda x: gradients(own, x, above))
     print(f"difference {difference:.7f}")
 
 

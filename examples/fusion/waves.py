@@ -17,8 +17,9 @@ from __future__ import annotations
 import argparse
 import math
 
-import treadle
 from _timing import bits_agree, print_times
+
+import treadle
 from treadle import Tensor, meta
 from treadle.nn import functional
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 _PAD, _TITLE = 14.0, 24.0
 _CHARACTER = 7.3  # the width of one in a title
 _STYLE = (
-    ".group{fill:#fff;stroke:#1b1f24}.cut{fill:#ffebe9;stroke:#cf222e}"
-    "text.title{text-anchor:start}"
+    ".group{fill:#fff;stroke:#1b1f24}.cut{fill:#ffebe9;stroke:#cf222e}text.title{text-anchor:start}"
 )
 
 
