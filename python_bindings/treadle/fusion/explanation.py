@@ -31,8 +31,9 @@ class ExplainedGroup(NamedTuple):
 
 
 class Explanation:
-    """The groups in which values that wait would be computed, in order; `str` is their text. A notebook
-    shows their picture."""
+    """The groups in which values that wait would be computed, in order; `str` is their text, and a
+    notebook shows their picture.
+    """
 
     def __init__(self, groups: Tuple[ExplainedGroup, ...]) -> None:
         self.groups = groups

@@ -82,11 +82,9 @@ def _segment(entry: dict) -> _Segment:
 
 
 def _total(segments: list[_Segment]) -> str:
+    total = size_text(sum(s.size for s in segments))
     used = sum(size for s in segments for _, size, state in s.blocks if state != "inactive")
-    return (
-        f"{len(segments)} segments, {size_text(sum(s.size for s in segments))}, of which {size_text(used)} "
-        "in use"
-    )
+    return f"{len(segments)} segments, {total}, of which {size_text(used)} in use"
 
 
 def _drawn(segment: _Segment, top: float, scale: float) -> list[str]:

@@ -1,5 +1,5 @@
-"""The groups of programs as they are printed and drawn; a group read back from its text computes the
-bits that fusion does.
+"""The groups of programs as they are printed and drawn; a group read back from its text computes
+the bits that fusion does.
 
     pytest tests/python/fusion/test_groups.py --update-goldens
 
