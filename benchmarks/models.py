@@ -1,10 +1,12 @@
 """Whole models on the CPU beside PyTorch, where it is installed: samples per second and the memory
-of a step, in training and in inference; the worst ratio first.
+of a step, in training and in inference; the worst ratio first. With --fusion, Treadle with fusion
+beside Treadle without.
 
     ./dev bench models                                        # float32, usual batches: 10 minutes
     ./dev bench models --all                                  # everything: an hour
     ./dev bench models --only vgg --threads 1 --mode train    # a part of it
     ./dev bench models --all --only lstm --no-memory
+    ./dev bench models --fusion --only gpt --mode train
 
 The models are those of _networks.py. A step of training takes the gradients of a batch and moves
 the weights; one of inference is the model's call in eval() and under no_grad. bfloat16 means
@@ -16,13 +18,14 @@ so that what else the machine does meets both alike. At one thread the seconds a
 processor, which other programs do not lengthen much; at two they are those of the clock, and mean
 little on a machine that has other work. The rates are medians of the rounds; the ratio is that of
 the medians, and the quartiles are those of the ratios within a round: they say how far it can be
-trusted. A ratio below 1 means that Treadle is slower.
+trusted. A ratio below 1 means that the first of the two is slower.
 
 The memory is that of a new process for each library, model, mode, batch and dtype, with one thread:
 it imports the library, makes the model and the batch, and runs two steps. The column has the
 largest resident set during the two steps (ru_maxrss, after the kernel's counter was set back), less
 the resident set before them. Gradients and the optimizer's state are part of it; the weights and
-the library are not. Its ratio is Treadle's memory by PyTorch's: above 1, Treadle takes more.
+the library are not. Its ratio is the memory of the first of the two by that of the second: above
+1, the first takes more.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -84,11 +87,18 @@ class Setup(NamedTuple):
 Answer = Union[float, str]
 
 
+# What is measured, and the library that it imports.
+TREADLE, FUSED, PYTORCH = "Treadle", "fused", "PyTorch"
+LIBRARIES = {TREADLE: "treadle", FUSED: "treadle", PYTORCH: "torch"}
+
+
 def imported(name: str) -> Any:
     """A library; with treadle, `torch` means treadle too, for the example."""
-    library = importlib.import_module(name)
-    if name == "treadle":
+    library = importlib.import_module(LIBRARIES[name])
+    if LIBRARIES[name] == "treadle":
         importlib.import_module("treadle.run").install()
+    if name == FUSED:
+        library.fusion.enable()
     return library
 
 
@@ -288,6 +298,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--batch", choices=BATCHES, help="usual (the default), or a batch of 1")
     parser.add_argument("--all", action="store_true", help="both dtypes and both batches, too")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each library")
+    parser.add_argument(
+        "--fusion", action="store_true", help="Treadle with fusion beside Treadle without"
+    )
     parser.add_argument("--no-memory", action="store_true", help="leave the memory out")
     return parser.parse_args(arguments)
 
@@ -298,7 +311,9 @@ def main(arguments: list[str]) -> int:
     if not setups:
         print(f"no model's name contains '{options.only}': {', '.join(NETWORKS)}", file=sys.stderr)
         return 2
-    names = ["treadle", *(["torch"] if importlib.util.find_spec("torch") else [])]
+    names = [TREADLE, *([PYTORCH] if importlib.util.find_spec("torch") else [])]
+    if options.fusion:
+        names = [FUSED, TREADLE]
     measurement = Measurement(names, options.rounds, not options.no_memory)
     rows = []
     for i, setup in enumerate(setups):
@@ -307,9 +322,9 @@ def main(arguments: list[str]) -> int:
     measurement.close()
 
     print("\nsamples per second on the CPU; MB that two steps take; the worst ratio first")
-    header = f"{'':18s}{'mode':>6s}{'batch':>6s}{'dtype':>10s}{'threads':>8s}{'Treadle':>10s}"
+    header = f"{'':18s}{'mode':>6s}{'batch':>6s}{'dtype':>10s}{'threads':>8s}{names[0]:>10s}"
     if len(names) > 1:
-        header += f"{'PyTorch':>10s}{'ratio':>8s}{'quartiles':>16s}{'MB':>9s}{'PyTorch':>9s}"
+        header += f"{names[1]:>10s}{'ratio':>8s}{'quartiles':>16s}{'MB':>9s}{names[1]:>9s}"
         header += f"{'ratio':>7s}"
     else:
         header += f"{'MB':>9s}"

@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-goldens",
         action="store_true",
-        help="write tests/codegen/goldens/*.golden anew from what the generator makes now",
+        help="write the goldens of the tests that run anew: generated code, groups of fusion",
     )
 
 

@@ -3,7 +3,8 @@
 A page that lists others is an index: docs/index.md, and the generated index of the operators. Each
 of its `## sections` becomes a page of its own in the site's navigation, above the pages that the
 section links to, so that the order of the site is written once, where people read it. A link to
-another file of the tree, such as an example, leads to a page that shows the file.
+another file of the tree, such as an example, leads to a page that shows the file. Pictures are
+copied.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -14,6 +15,7 @@ import dataclasses
 import functools
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Optional
@@ -27,6 +29,7 @@ LANGUAGES = {
     ".py": "python", ".cc": "cpp", ".h": "cpp", ".cu": "cpp", ".c": "c", ".sh": "bash",
     ".yaml": "yaml", ".bzl": "python", ".bazel": "python", ".toml": "toml",
 }  # fmt: skip
+PICTURES = {".png", ".svg"}
 ORPHAN = "---\norphan: true\n---\n\n"
 
 
@@ -45,6 +48,7 @@ class Stage:
         self.root = root
         self.pages: dict[str, Page] = {}
         self.of_files: dict[Path, str] = {}
+        self.pictures: dict[str, Path] = {}
         self.problems: list[str] = []
 
     def add(self, path: str, page: Page, file: Optional[Path] = None) -> None:
@@ -87,7 +91,12 @@ class Stage:
 
     def _show(self, file: Path) -> None:
         """Adds a page, outside the navigation, for a file of the tree."""
-        name, text = str(file.relative_to(self.root)), file.read_text()
+        name = str(file.relative_to(self.root))
+        if file.suffix in PICTURES:
+            self.pictures[f"files/{name}"] = file
+            self.of_files[file] = f"files/{name}"
+            return
+        text = file.read_text()
         if file.suffix == ".md":
             self.add(f"files/{name}", Page(ORPHAN + text, file.parent), file)
             return
@@ -104,6 +113,10 @@ class Stage:
             target.parent.mkdir(parents=True, exist_ok=True)
             if not target.exists() or target.read_text() != page.text:
                 target.write_text(page.text)
+        for path, file in self.pictures.items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
         for old in folder.rglob("*.md"):
             if str(old.relative_to(folder)) not in self.pages:
                 old.unlink()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Optional, Tuple
 
 from treadle import _C
 from treadle._C import Tensor
+from treadle.viz import Drawing, groups
 
 from .group import Group, Read, Step, Value
 
@@ -19,9 +20,20 @@ class ExplainedGroup(NamedTuple):
     bytes: int  # that it reads and writes
     bytes_alone: int  # that its operators would read and write one after the other
 
+    @property
+    def cost(self) -> str:
+        """The number of operators, and the bytes, in words."""
+        count = len(self.group.steps)
+        return (
+            f"{count} operator{'s' if count > 1 else ''} in one pass: "
+            f"{self.bytes} bytes instead of {self.bytes_alone}"
+        )
+
 
 class Explanation:
-    """The groups in which values that wait would be computed, in order; `str` is their text."""
+    """The groups in which values that wait would be computed, in order; `str` is their text, and a
+    notebook shows their picture.
+    """
 
     def __init__(self, groups: Tuple[ExplainedGroup, ...]) -> None:
         self.groups = groups
@@ -34,15 +46,15 @@ class Explanation:
     def __str__(self) -> str:
         if not self.groups:
             return "nothing waits"
-        texts = []
-        for explained in self.groups:
-            count = len(explained.group.steps)
-            texts.append(
-                f"{explained.group}\n"
-                f"  {count} operator{'s' if count > 1 else ''} in one pass: "
-                f"{explained.bytes} bytes instead of {explained.bytes_alone}"
-            )
-        return "\n".join(texts)
+        return "\n".join(f"{g.group}\n  {g.cost}" for g in self.groups)
+
+    def draw(self) -> Drawing:
+        """The groups as a picture, which `save` writes to a file: the operators of each, what it
+        reads and writes, and why values pass from one group to another through memory."""
+        return groups.draw(self.groups)
+
+    def _repr_svg_(self) -> str:
+        return self.draw().svg
 
     def __repr__(self) -> str:
         return f"<Explanation of {len(self.groups)} groups, {self.bytes_saved} bytes saved>"

@@ -63,9 +63,18 @@ class Step:
     strides: Tuple[int, ...]  # empty where it is not written
     is_written: bool  # to memory: a tensor or another group reads it
 
+    @property
+    def inputs(self) -> Tuple[int, ...]:
+        """The numbers of the values that it reads."""
+        return tuple(a.number for a in self.arguments if isinstance(a, Value))
+
+    @property
+    def call(self) -> str:
+        """The text of the operator with its arguments."""
+        return f"%{self.value} = {self.operator}({', '.join(map(_written, self.arguments))})"
+
     def __str__(self) -> str:
-        arguments = ", ".join(map(_written, self.arguments))
-        text = f"%{self.value} = {self.operator}({arguments}) {_name(self.dtype)}"
+        text = f"{self.call} {_name(self.dtype)}"
         return f"{text} strides {self.strides} written" if self.is_written else text
 
 
@@ -97,11 +106,20 @@ class Group:
                 f"Group.run: expected {len(self.reads)} tensors, as the group reads, "
                 f"got {len(inputs)}"
             )
+        values = self._values(inputs)
+        return {step.value: values[step.value] for step in self.steps if step.is_written}
+
+    def shapes(self) -> Dict[int, Tuple[int, ...]]:
+        """The shape of each value, by its number."""
+        inputs = [_C.empty(read.shape, dtype=read.dtype, device="meta") for read in self.reads]
+        return {value: tuple(tensor.shape) for value, tensor in self._values(inputs).items()}
+
+    def _values(self, inputs: Sequence[Tensor]) -> Dict[int, Tensor]:
         values = {read.value: tensor for read, tensor in zip(self.reads, inputs)}
         with fuse(enabled=False):
             for step in self.steps:
                 values[step.value] = _call(step, values)
-        return {step.value: values[step.value] for step in self.steps if step.is_written}
+        return values
 
 
 def _written(argument: Argument) -> str:

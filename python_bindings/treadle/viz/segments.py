@@ -72,7 +72,7 @@ def _order(entry: dict) -> tuple:
 def _segment(entry: dict) -> _Segment:
     title = (
         f"device {entry['device']}, stream {entry['stream']}, {entry['segment_type']}: "
-        f"{_size(entry['active_size'])} of {_size(entry['total_size'])} in use"
+        f"{size_text(entry['active_size'])} of {size_text(entry['total_size'])} in use"
     )
     blocks, place = [], 0
     for block in entry["blocks"]:
@@ -82,11 +82,9 @@ def _segment(entry: dict) -> _Segment:
 
 
 def _total(segments: list[_Segment]) -> str:
+    total = size_text(sum(s.size for s in segments))
     used = sum(size for s in segments for _, size, state in s.blocks if state != "inactive")
-    return (
-        f"{len(segments)} segments, {_size(sum(s.size for s in segments))}, of which {_size(used)} "
-        "in use"
-    )
+    return f"{len(segments)} segments, {total}, of which {size_text(used)} in use"
 
 
 def _drawn(segment: _Segment, top: float, scale: float) -> list[str]:
@@ -95,13 +93,13 @@ def _drawn(segment: _Segment, top: float, scale: float) -> list[str]:
         kind, meaning = _STATES[state]
         parts.append(
             f'<rect class="{kind}" x="{place * scale:.2f}" y="{top + 6:g}" '
-            f'width="{size * scale:.2f}" height="{_BAR:g}"><title>at {place}: {_size(size)}, '
+            f'width="{size * scale:.2f}" height="{_BAR:g}"><title>at {place}: {size_text(size)}, '
             f"{meaning}</title></rect>"
         )
     return parts
 
 
-def _size(count: float) -> str:
+def size_text(count: float) -> str:
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
             return f"{count:.4g} {unit}"

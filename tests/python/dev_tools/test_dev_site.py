@@ -87,6 +87,18 @@ def test_links_lead_to_pages_of_the_site(dev: SimpleNamespace, tree: Path) -> No
     assert '```python\nprint("`")\n```' in pages["files/programs/a.py.md"]
 
 
+def test_pictures_are_copied(dev: SimpleNamespace, tree: Path, tmp_path: Path) -> None:
+    (tree / "docs/second.md").write_text("# Second\n\n![a picture](pictures/x.png)\n")
+    (tree / "docs/pictures").mkdir()
+    (tree / "docs/pictures/x.png").write_bytes(b"\x89PNG\xff")
+    stage = _staged(dev, tree)
+    assert stage.pages["second.md"].text.endswith("![a picture](files/docs/pictures/x.png)\n")
+    stage.write(tmp_path / "source")
+    copied = tmp_path / "source" / "files/docs/pictures/x.png"
+    assert copied.read_bytes() == b"\x89PNG\xff"
+    assert not stage.problems
+
+
 @pytest.mark.parametrize("link", ["gone.md", "../gone.py", "../../outside.md"])
 def test_a_link_to_nothing_is_an_error(dev: SimpleNamespace, tree: Path, link: str) -> None:
     (tree / "docs/second.md").write_text(f"# Second\n\n[x]({link})\n")

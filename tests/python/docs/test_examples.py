@@ -1,11 +1,13 @@
-"""Every program in examples/ runs with `import torch` alone, and reaches what it says it reaches.
+"""Every program in examples/ reaches what it says it reaches; those beside each other there run with
+`import torch` alone, those in examples/fusion/ show what is Treadle's own.
 
 A program says so in its docstring, in a line that begins
 
     Reaches: accuracy >= 0.95 (small: >= 0.9)
 
 and prints the figure as its last line, `accuracy 0.9712`. The programs are found in the folder;
-here they run with --small. docs/examples.md has a row for each.
+here they run with --small. docs/examples.md has a row for each. The programs of fusion also say
+whether the bits are those without it.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -26,7 +28,10 @@ import pytest
 import treadle
 from source_tree import ROOT
 
-PROGRAMS = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = ROOT / "examples"
+OF_TORCH = sorted(EXAMPLES.glob("*.py"))
+OF_FUSION = sorted(EXAMPLES.glob("fusion/[!_]*.py"))
+PROGRAMS = OF_TORCH + OF_FUSION
 PAGE = ROOT / "docs" / "examples.md"
 REACHES = re.compile(r"^Reaches: ([\w ]+) (<=|>=) ([\d.]+) \(small: \2 ([\d.]+)\)", re.MULTILINE)
 COMPARISONS = {"<=": operator.le, ">=": operator.ge}
@@ -71,10 +76,10 @@ def _run(folder: Path, program: Path, *arguments: str) -> list[str]:
 
 
 def test_there_are_programs() -> None:
-    assert PROGRAMS
+    assert OF_TORCH and OF_FUSION
 
 
-@every_program
+@pytest.mark.parametrize("program", OF_TORCH, ids=lambda path: path.stem)
 def test_says_torch(program: Path) -> None:
     """Nothing in it is for Treadle."""
     imported = set()
@@ -91,7 +96,7 @@ def test_says_torch(program: Path) -> None:
 @every_program
 def test_has_a_row_in_the_page(program: Path) -> None:
     name, comparison, full, small = _reaches(program)
-    link = f"(../examples/{program.name})"
+    link = f"(../examples/{program.relative_to(EXAMPLES)})"
     rows = [row for row in PAGE.read_text().splitlines() if link in row]
     assert len(rows) == 1
     assert f"| {name} {comparison} {full} | {comparison} {small} |" in rows[0]
@@ -101,7 +106,8 @@ def test_has_a_row_in_the_page(program: Path) -> None:
 @every_program
 def test_reaches_what_it_states(program: Path, tmp_path: Path) -> None:
     figure = _reaches(program)
-    last = _run(tmp_path, program)[-1]
+    *lines, last = _run(tmp_path, program)
+    assert not any(line.endswith("with fusion and without: False") for line in lines)
     name, _, value = last.rpartition(" ")
     assert name == figure.name
     assert COMPARISONS[figure.comparison](float(value), float(figure.small)), last
@@ -109,7 +115,7 @@ def test_reaches_what_it_states(program: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
-    program = ROOT / "examples" / "resnet.py"
+    program = EXAMPLES / "resnet.py"
     whole = _run(tmp_path, program)
     begun = _run(tmp_path, program, "--checkpoint", "stopped.pt", "--stop", "2")
     resumed = _run(tmp_path, program, "--checkpoint", "stopped.pt", "--resume")
