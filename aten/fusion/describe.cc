@@ -81,7 +81,8 @@ class Description {
       if (is_same_memory(*known, source)) return value;
     reads_.emplace_back(&source, next_);
     d.reads.push_back({next_, source.dtype, source.sizes, source.strides,
-                       source.is_pending() ? why_apart(node, source, group) : ""});
+                       source.is_pending() ? why_apart(node, source, group) : "",
+                       source.is_pending() ? source.node->value : -1});
     d.bytes += source.nbytes();
     return next_++;
   }

@@ -30,6 +30,7 @@ struct DescribedRead {
   ScalarType dtype;
   DimVector sizes, strides;
   std::string why_apart;  // where it is computed by another group: why the two are not one
+  int source = -1;        // and the value of that group
 };
 struct DescribedGroup {
   DimVector shape;

@@ -61,6 +61,7 @@ struct Node final : PendingValue {
   // For the walk that is going on.
   bool is_needed = false;
   bool is_read_outside = false;  // of its group
+  int order = 0;                 // in the list
   int group = -1;
   int value = -1;  // its number in the program of its group
 

@@ -2,6 +2,8 @@
 #include "aten/fusion/partition.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace treadle::fusion {
 namespace {
@@ -44,10 +46,11 @@ class Groups {
  public:
   void place(Node& node) {
     const int first = first_after_inputs(node);
+    join_inputs(node, first);
     int best = -1;
     int64_t most = 0;
     for (int g = first; g < static_cast<int>(groups_.size()); ++g) {
-      if (!fits(node, g)) continue;
+      if (groups_[static_cast<size_t>(g)].nodes.empty() || !fits(node, g)) continue;
       const int64_t shared = shared_bytes(node, g);
       if (shared > most) best = g, most = shared;
     }
@@ -61,9 +64,61 @@ class Groups {
     add(node, best);
   }
 
-  std::vector<Group> take() && { return std::move(groups_); }
+  std::vector<Group> take() && {
+    std::erase_if(groups_, [](const Group& group) { return group.nodes.empty(); });
+    for (int g = 0; g < static_cast<int>(groups_.size()); ++g)
+      for (Node* node : groups_[static_cast<size_t>(g)].nodes) node->group = g;
+    for (int g = 0; g < static_cast<int>(groups_.size()); ++g)
+      for (const Node* node : groups_[static_cast<size_t>(g)].nodes)
+        for (const Source& source : node->inputs)
+          if (source.is_pending() && !is_inside(*node, source, g))
+            source.node->is_read_outside = true;
+    return std::move(groups_);
+  }
 
  private:
+  // Values that had nothing in common stand in groups apart. A node that reads several of them
+  // makes one group of these, where no group between is in the way.
+  void join_inputs(const Node& node, int last) {
+    for (const Source& source : node.inputs) {
+      if (!source.is_pending() || source.node->group == last) continue;
+      const Group& group = groups_[static_cast<size_t>(last)];
+      if (has_shape_of(node, group) && group.has_inside(node, source))
+        join(source.node->group, last);
+    }
+  }
+
+  // Moves the nodes of a group to a later one, unless a rule of groups forbids it.
+  void join(int from, int to) {
+    Group &early = groups_[static_cast<size_t>(from)], &late = groups_[static_cast<size_t>(to)];
+    if (IntList(early.shape) != IntList(late.shape) || early.row != 0 || early.has_totals) return;
+    for (int g = from + 1; g < to; ++g)
+      for (const Node* node : groups_[static_cast<size_t>(g)].nodes)
+        for (const Source& source : node->inputs)
+          if (source.is_pending() && source.node->group == from) return;
+    for (const Node* node : late.nodes)
+      for (const Source& source : node->inputs)
+        if (source.is_pending() && source.node->group == from && !late.has_inside(*node, source))
+          return;
+    std::vector<Node*> nodes;
+    std::merge(early.nodes.begin(), early.nodes.end(), late.nodes.begin(), late.nodes.end(),
+               std::back_inserter(nodes),
+               [](const Node* a, const Node* b) { return a->order < b->order; });
+    for (Node* node : early.nodes) node->group = to;
+    auto& all = reads_[static_cast<size_t>(to)];
+    const std::vector<Operand> before = std::exchange(all, {});
+    for (const Node* node : nodes) add_reads(*node, to);
+    const size_t written = written_[static_cast<size_t>(from)] + written_[static_cast<size_t>(to)];
+    if (all.size() + written > kMostOperands) {
+      all = before;
+      for (Node* node : early.nodes) node->group = from;
+      return;
+    }
+    late.nodes = std::move(nodes);
+    written_[static_cast<size_t>(to)] = written;
+    early.nodes.clear();
+  }
+
   // The last group of those that the node reads: it stands in that or behind it.
   static int first_after_inputs(const Node& node) {
     int first = 0;
@@ -137,10 +192,14 @@ class Groups {
     node.group = g;
     group.nodes.push_back(&node);
     if (node.target) ++written_[at];
+    add_reads(node, g);
+  }
+
+  void add_reads(const Node& node, int g) {
+    const auto at = static_cast<size_t>(g);
     for (const Source& source : node.inputs) {
-      if (is_inside(node, source, g)) continue;
-      if (source.is_pending()) source.node->is_read_outside = true;
-      if (!reads(node, source, g)) reads_[at].push_back({&source, reads_for_rows(node, group)});
+      if (!is_inside(node, source, g) && !reads(node, source, g))
+        reads_[at].push_back({&source, reads_for_rows(node, groups_[at])});
     }
   }
 
@@ -187,8 +246,11 @@ bool is_same_memory(const Source& a, const Source& b) {
 std::vector<Group> partition(const Node* root) {
   mark_needed(root);
   Groups groups;
-  for (Node* node = pending().oldest(); node != nullptr; node = node->after)
+  int order = 0;
+  for (Node* node = pending().oldest(); node != nullptr; node = node->after) {
+    node->order = order++;
     if (node->is_needed) groups.place(*node);
+  }
   return std::move(groups).take();
 }
 

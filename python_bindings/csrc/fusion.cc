@@ -49,7 +49,7 @@ py::list arguments_of(const fusion::DescribedNode& node) {
   return arguments;
 }
 
-// (shape, reads, nodes, bytes) of each group: reads are (value, dtype, sizes, strides, why), nodes
+// (shape, reads, nodes, bytes) of each group: reads are (value, dtype, sizes, strides, why, source), nodes
 // (value, operator, arguments, dtype, strides, is_written), where an argument that is a value is a
 // tuple with its number.
 py::list describe(const py::object& tensor) {
@@ -59,7 +59,7 @@ py::list describe(const py::object& tensor) {
     py::list reads, nodes;
     for (const fusion::DescribedRead& r : g.reads)
       reads.append(py::make_tuple(r.value, dtype_object(r.dtype), to_tuple(r.sizes),
-                                  to_tuple(r.strides), r.why_apart));
+                                  to_tuple(r.strides), r.why_apart, r.source));
     for (const fusion::DescribedNode& n : g.nodes)
       nodes.append(py::make_tuple(n.value, n.op, arguments_of(n), dtype_object(n.dtype),
                                   to_tuple(n.strides), n.is_written));

@@ -46,10 +46,13 @@ class Read:
     shape: Tuple[int, ...]
     strides: Tuple[int, ...]
     why_apart: str = ""  # why it is of another group, where it is
+    source: int = -1  # the value of that group
 
     def __str__(self) -> str:
         text = f"%{self.value} = read {_name(self.dtype)} {self.shape} strides {self.strides}"
-        return f"{text}  # of another group: {self.why_apart}" if self.why_apart else text
+        if not self.why_apart:
+            return text
+        return f"{text}  # %{self.source} of another group: {self.why_apart}"
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ def _call(step: Step, values: Dict[int, Tensor]) -> Tensor:
 
 _LIST = r"\([0-9, -]*\)"
 _ARGUMENT = re.compile(r"\[[^]]*\]|[^, ]+")
-_READ = re.compile(rf"%(\d+) = read (\w+) ({_LIST}) strides ({_LIST})(?:  # .*: (.*))?")
+_READ = re.compile(rf"%(\d+) = read (\w+) ({_LIST}) strides ({_LIST})(?:  # %(\d+) .*: (.*))?")
 _STEP = re.compile(rf"%(\d+) = ([\w:.]+)\((.*?)\) (\w+)(?: strides ({_LIST}) written)?")
 
 
@@ -161,8 +164,9 @@ def _parse(text: str) -> Group:
     steps: List[Step] = []
     for line in map(str.strip, rest):
         if found := _READ.fullmatch(line):
-            value, kind, shape, strides, why = found.groups()
-            reads.append(Read(int(value), _dtype(kind), _ints(shape), _ints(strides), why or ""))
+            value, kind, shape, strides, source, why = found.groups()
+            apart = (why, int(source)) if why else ()
+            reads.append(Read(int(value), _dtype(kind), _ints(shape), _ints(strides), *apart))
         elif found := _STEP.fullmatch(line):
             value, operator, arguments, kind, strides = found.groups()
             steps.append(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import TYPE_CHECKING, NamedTuple
 
 from .boxes import Box, drawn_box, drawn_lines, number, picture
 from .drawing import Drawing
@@ -65,14 +65,6 @@ class _Pass(NamedTuple):
         return [*lines, "</g>"]
 
 
-class _Written(NamedTuple):
-    """A value that an earlier group has written, and the place of its box."""
-
-    dtype: dtype
-    elements: int
-    box: int
-
-
 def draw(groups: Sequence[ExplainedGroup]) -> Drawing:
     """Draw each group as a box with its operators in it. The boxes between groups are what crosses
     memory: what a group reads is green, what it writes yellow, and what it reads of another group
@@ -80,22 +72,21 @@ def draw(groups: Sequence[ExplainedGroup]) -> Drawing:
     """
     parts: list[Box | _Pass] = []
     inputs: list[tuple[int, ...]] = []
-    written: list[_Written] = []
+    written: dict[int, int] = {}  # the boxes of values
     for explained in groups:
         group, shapes = explained.group, explained.group.shapes()
         before = len(parts)
         for read in group.reads:
-            source = _source(read, written) if read.why_apart else None
             parts.append(_read_box(read))
-            inputs.append(() if source is None else (source,))
+            inputs.append((written[read.source],) if read.why_apart else ())
         place = len(parts)
         parts.append(_pass(group, shapes, explained.cost))
         inputs.append(tuple(range(before, place)))
         for step in group.steps:
             if step.is_written:
-                shape = shapes[step.value]
-                written.append(_Written(step.dtype, _count(shape), len(parts)))
-                parts.append(Box("result", f"%{step.value}", _memory(step.dtype, shape)))
+                written[step.value] = len(parts)
+                below = _memory(step.dtype, shapes[step.value])
+                parts.append(Box("result", f"%{step.value}", below))
                 inputs.append((place,))
     heights = [part.height for part in parts]
     layout = lay_out(inputs, [part.width for part in parts], heights)
@@ -103,13 +94,6 @@ def draw(groups: Sequence[ExplainedGroup]) -> Drawing:
     for part, (x, y) in zip(parts, layout.centres):
         lines += part.drawn(x, y) if isinstance(part, _Pass) else drawn_box(part, x, y)
     return Drawing(picture(lines, layout, _STYLE))
-
-
-def _source(read: Read, written: Sequence[_Written]) -> Optional[int]:
-    """The box of the value that is read, if only one can be it."""
-    last = sum((size - 1) * stride for size, stride in zip(read.shape, read.strides))
-    found = [w.box for w in written if w.dtype == read.dtype and last < w.elements]
-    return found[0] if len(found) == 1 else None
 
 
 def _read_box(read: Read) -> Box:
