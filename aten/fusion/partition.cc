@@ -43,6 +43,7 @@ struct Operand {
 class Groups {
  public:
   void place(Node& node) {
+    if (node.is_alone()) return place_alone(node);
     const int first = first_after_inputs(node);
     int best = -1;
     int64_t most = 0;
@@ -64,6 +65,18 @@ class Groups {
   std::vector<Group> take() && { return std::move(groups_); }
 
  private:
+  void place_alone(Node& node) {
+    node.group = static_cast<int>(groups_.size());
+    Group& group = groups_.emplace_back();
+    group.nodes.push_back(&node);
+    group.shape = node.contracts ? node.inputs[0].sizes : node.shape;
+    if (node.contracts) group.body = body_of(node);
+    for (const Source* source : group.reads())
+      if (source->is_pending()) source->node->is_read_outside = true;
+    reads_.emplace_back();
+    written_.push_back(1);
+  }
+
   // The last group of those that the node reads: it stands in that or behind it.
   static int first_after_inputs(const Node& node) {
     int first = 0;
@@ -96,7 +109,7 @@ class Groups {
 
   bool fits(const Node& node, int g) const {
     const auto group = static_cast<size_t>(g);
-    if (!has_shape_of(node, groups_[group])) return false;
+    if (groups_[group].is_alone() || !has_shape_of(node, groups_[group])) return false;
     size_t operands = reads_[group].size() + written_[group] + (node.target ? 1 : 0);
     for (const Source& source : node.inputs) {
       const bool inside = is_inside(node, source, g);
@@ -149,16 +162,24 @@ class Groups {
   std::vector<size_t> written_;              // results of each group that tensors hold
 };
 
-void mark_sources(const Node& node) {
-  for (const Source& source : node.inputs) {
-    if (!source.is_pending()) continue;
-    (node.is_needed ? source.node->is_needed : source.node->is_read_outside) = true;
-  }
+void mark(const Node& reader, const Source& source) {
+  if (!source.is_pending()) return;
+  (reader.is_needed ? source.node->is_needed : source.node->is_read_outside) = true;
 }
 
-void mark_needed(const Node* root) {
+// A contraction needs no value of its body, but what that is computed from.
+void mark_sources(const Node& node) {
+  if (!node.contracts || !node.is_needed) {
+    for (const Source& source : node.inputs) mark(node, source);
+  }
+  if (!node.contracts) return;
+  for (const Source* source : body_of(node).reads()) mark(node, *source);
+}
+
+void mark_needed(const Node* root, bool everything) {
   for (Node* node = pending().oldest(); node != nullptr; node = node->after) {
-    node->is_needed = root ? node == root : node->target != nullptr;
+    const bool is_seen = node->target != nullptr && node->waits_for_look == 0;
+    node->is_needed = node == root || (everything && is_seen);
     node->is_read_outside = false;
     node->group = -1;
   }
@@ -167,7 +188,13 @@ void mark_needed(const Node* root) {
 
 }  // namespace
 
+std::vector<const Source*> Group::reads() const {
+  if (nodes[0]->contracts) return body.reads();
+  return {&nodes[0]->inputs[0]};
+}
+
 bool Group::has_inside(const Node& node, const Source& source) const {
+  if (is_alone()) return false;
   if (source.node->is_total()) return false;
   const bool node_of_rows = is_of_rows(node), source_of_rows = is_of_rows(*source.node);
   if (node.fold) return !source_of_rows && source.is_whole;
@@ -184,8 +211,8 @@ bool is_same_memory(const Source& a, const Source& b) {
          IntList(a.sizes) == IntList(b.sizes) && IntList(a.strides) == IntList(b.strides);
 }
 
-std::vector<Group> partition(const Node* root) {
-  mark_needed(root);
+std::vector<Group> partition(const Node* root, bool everything) {
+  mark_needed(root, everything);
   Groups groups;
   for (Node* node = pending().oldest(); node != nullptr; node = node->after)
     if (node->is_needed) groups.place(*node);

@@ -18,6 +18,7 @@ class ExplainedGroup(NamedTuple):
     group: Group
     bytes: int  # that it reads and writes
     bytes_alone: int  # that its operators would read and write one after the other
+    way: str  # how they are computed: "in one pass", "as one convolution", "piece by piece"
 
 
 class Explanation:
@@ -39,7 +40,7 @@ class Explanation:
             count = len(explained.group.steps)
             texts.append(
                 f"{explained.group}\n"
-                f"  {count} operator{'s' if count > 1 else ''} in one pass: "
+                f"  {count} operator{'s' if count > 1 else ''} {explained.way}: "
                 f"{explained.bytes} bytes instead of {explained.bytes_alone}"
             )
         return "\n".join(texts)
@@ -58,7 +59,9 @@ def explain(x: Optional[Tensor] = None) -> Explanation:
     return Explanation(tuple(_explained(*parts) for parts in _C._describe_pending(x)))
 
 
-def _explained(shape: Any, reads: Any, nodes: Any, moved: int, alone: int) -> ExplainedGroup:
+def _explained(
+    shape: Any, reads: Any, nodes: Any, moved: int, alone: int, way: str
+) -> ExplainedGroup:
     steps = (
         Step(
             value,
@@ -70,4 +73,5 @@ def _explained(shape: Any, reads: Any, nodes: Any, moved: int, alone: int) -> Ex
         )
         for value, operator, arguments, dtype, strides, is_written in nodes
     )
-    return ExplainedGroup(Group(shape, tuple(Read(*r) for r in reads), tuple(steps)), moved, alone)
+    group = Group(shape, tuple(Read(*r) for r in reads), tuple(steps))
+    return ExplainedGroup(group, moved, alone, way)
