@@ -316,15 +316,16 @@ bool can_cut(const ReduceOp& op) {
          is_same(parts->step, parts->step.root(), parts->combine, parts->combine.root());
 }
 
-bool is_product_of_repeated(const Node& node) {
-  if (!node.pointwise || &node.op() != &aten::ops::mul_Tensor::op) return false;
+bool is_product_of_repeated(const PointwiseOp& op, const std::vector<Source>& factors,
+                            int64_t products) {
   constexpr int64_t kTimes = 2;
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Source& source) {
-    int64_t elements = 1;
-    for (size_t d = 0; d < source.sizes.size(); ++d)
-      if (source.strides[d] != 0) elements *= source.sizes[d];
-    return elements <= node.numel() / kTimes;
-  });
+  return op.op == &aten::ops::mul_Tensor::op &&
+         std::all_of(factors.begin(), factors.end(), [&](const Source& factor) {
+           int64_t elements = 1;
+           for (size_t d = 0; d < factor.sizes.size(); ++d)
+             if (factor.strides[d] != 0) elements *= factor.sizes[d];
+           return elements <= products / kTimes;
+         });
 }
 
 void run_alone(const Group& group, const Storage& result) {

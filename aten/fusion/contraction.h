@@ -15,8 +15,9 @@ inline constexpr int64_t kLargestPiece = int64_t{1} << 17;
 // Whether folding parts and then their results is the fold of all.
 bool can_cut(const ReduceOp& op);
 
-// Whether the node computes products of what is repeated, each the smaller part of the products.
-bool is_product_of_repeated(const Node& node);
+// Whether products of two repeated factors are computed, of which each has fewer elements.
+bool is_product_of_repeated(const PointwiseOp& op, const std::vector<Source>& factors,
+                            int64_t products);
 
 // Computes the node of a group that is alone; `result` has its bytes.
 void run_alone(const Group& group, const Storage& result);

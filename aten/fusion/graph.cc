@@ -5,8 +5,9 @@
 // looked at is computed alone.
 //
 // The result of a reindex is larger than what it reads, and often nobody looks at it: a fold of it
-// computes it piece by piece. So it waits for a look at itself, as does what is computed from it
-// element by element. If what it reads is written before, it goes on with a copy.
+// computes it piece by piece. So it waits for a look at itself, as do what is computed from it
+// element by element, and products of repeated factors. If what it reads is written before, it goes
+// on with a copy.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -86,6 +87,9 @@ class Sources {
         most = std::max(most, source.node->waits_for_look);
     return most;
   }
+  bool are_repeated_factors(const CheckedPointwise& call) const {
+    return is_product_of_repeated(call.op, all_, product(call.shape));
+  }
   // Reads copies of what others may write, where each is of at most so many bytes.
   void copy_what_changes(int64_t most) {
     for (const Source& source : all_)
@@ -151,8 +155,10 @@ IntrusivePtr<Node> new_node(const Call& call, Sources&& sources, int waits_for_l
 
 IntrusivePtr<Node> node_of(const CheckedPointwise& call, Sources&& sources) {
   const int steps = sources.steps_from_reindex();
-  const bool waits = steps > 0 && steps < kMostStepsFromReindex;
-  IntrusivePtr<Node> node = new_node(call, std::move(sources), waits ? steps + 1 : 0);
+  int waits = steps > 0 && steps < kMostStepsFromReindex ? steps + 1 : 0;
+  // What is computed from such products does not wait as they do.
+  if (sources.are_repeated_factors(call)) waits = kMostStepsFromReindex;
+  IntrusivePtr<Node> node = new_node(call, std::move(sources), waits);
   node->pointwise = &call.op;
   node->strides = call.strides;
   std::copy(call.scalars.begin(), call.scalars.end(), node->scalars.begin());
@@ -275,10 +281,13 @@ class Graph final : public Deferral, public PendingValues {
   }
 
  private:
-  // Whether the fold is of what is better not written: a program has the other ones.
+  // Whether the fold is of what is better not written. A program has folds of products that no
+  // reindex is part of, where it can.
   static bool folds_unwritten(const Node& folded, const CheckedContraction& call) {
-    if (folded.waits_for_look == 0 && (call.is_fold || !is_product_of_repeated(folded)))
-      return false;
+    const bool is_of_products =
+        folded.pointwise != nullptr &&
+        is_product_of_repeated(*folded.pointwise, folded.inputs, folded.numel());
+    if (is_of_products ? call.is_fold : folded.waits_for_look == 0) return false;
     if (!can_cut(call.op) && product(folded.shape) / std::max<int64_t>(1, product(call.shape)) >
                                  kLargestPiece) {
       return false;

@@ -43,8 +43,9 @@ void add_plain(Factor& factor, const IndexTerm& term, int64_t stride, IntList lo
 }
 
 // Makes axes plain: those of one index that is inside, and those whose index is the place of digits,
-// such as 8 * i + j for a j below 8. False for what no kernel has.
-bool simplify(Factor& factor, IntList loops) {
+// such as 8 * i + j for a j below 8, of two only if asked for: a convolution may have these. False
+// for what no kernel has.
+bool simplify(Factor& factor, IntList loops, bool splits_pairs) {
   std::vector<IndexAxis> given;
   std::swap(given, factor.axes);
   std::vector<IndexAxis> windows;
@@ -58,7 +59,7 @@ bool simplify(Factor& factor, IntList loops) {
       for (const IndexTerm& term : terms) rest += magnitude(reach(term, loops));
       while (!terms.empty()) {
         rest -= magnitude(reach(terms[0], loops));
-        if (magnitude(terms[0].factor) <= rest) break;
+        if (magnitude(terms[0].factor) <= rest || (terms.size() == 2 && !splits_pairs)) break;
         add_plain(factor, terms[0], axis.stride, loops);
         terms.erase(terms.begin());
         axis.is_part = true;
@@ -103,7 +104,7 @@ bool reads_outside(const shape::IndexMap& map) {
   return false;
 }
 
-std::optional<Factor> factor_of(const Source& leaf, IntList loops) {
+std::optional<Factor> factor_of(const Source& leaf, IntList loops, bool splits_pairs) {
   Factor factor;
   if (!is_reindexed(leaf)) {
     factor.source = &leaf;
@@ -116,16 +117,16 @@ std::optional<Factor> factor_of(const Source& leaf, IntList loops) {
   }
   factor.dtype = factor.source->dtype;
   factor.offset = factor.source->offset;
-  if (!simplify(factor, loops)) return std::nullopt;
+  if (!simplify(factor, loops, splits_pairs)) return std::nullopt;
   return factor;
 }
 
-std::optional<Factor> result_of(const Node& contraction, IntList loops) {
+std::optional<Factor> result_of(const Node& contraction, IntList loops, bool splits_pairs) {
   Factor factor;
   factor.dtype = contraction.dtype;
   if (contraction.indexing) {
     if (!add_axes(factor, contraction.indexing->map, contraction.strides)) return std::nullopt;
-    if (!simplify(factor, loops)) return std::nullopt;
+    if (!simplify(factor, loops, splits_pairs)) return std::nullopt;
     return factor;
   }
   DimVector kept, strides;
@@ -350,12 +351,17 @@ std::optional<KernelCall> find_kernel(const Node& contraction, const Body& body)
     return std::nullopt;
   }
   const IntList loops = products.shape;
-  const auto first = factor_of(*body.leaves[0], loops), second = factor_of(*body.leaves[1], loops),
-             result = result_of(contraction, loops);
-  if (!first || !second || !result) return std::nullopt;
-  auto call = Roles(loops, {*first, *second, *result}).find();
-  if (call) call->dtype = contraction.dtype;
-  return call;
+  for (const bool splits_pairs : {false, true}) {
+    const auto first = factor_of(*body.leaves[0], loops, splits_pairs),
+               second = factor_of(*body.leaves[1], loops, splits_pairs),
+               result = result_of(contraction, loops, splits_pairs);
+    if (!first || !second || !result) continue;
+    if (auto call = Roles(loops, {*first, *second, *result}).find()) {
+      call->dtype = contraction.dtype;
+      return call;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace treadle::fusion

@@ -57,8 +57,8 @@ struct Node final : PendingValue {
   // A fold of any dimensions, or a reindex_reduce, whose input is computed piece by piece, or not
   // at all (contraction.h).
   bool contracts = false;
-  // Above 0: a reindex, or computed from one element by element in so many steps. It is larger than
-  // what it is computed from, and waits for a look at itself.
+  // Above 0: a reindex, or computed from one element by element in so many steps, or products of
+  // repeated factors. It is larger than what it is computed from, and waits for a look at itself.
   int waits_for_look = 0;
   ScalarType compute, dtype;  // of the computation and of the result
   std::vector<Source> inputs;
