@@ -70,6 +70,14 @@ class Description {
     return d;
   }
 
+  // Kernels read what is repeated in memory once.
+  static int64_t bytes_in_memory(const Source& source) {
+    int64_t bytes = item_size(source.dtype);
+    for (size_t d = 0; d < source.sizes.size(); ++d)
+      if (source.strides[d] != 0) bytes *= source.sizes[d];
+    return bytes;
+  }
+
   // What is not written may have more bytes than can be counted.
   static void add(int64_t& bytes, int64_t more) {
     if (__builtin_add_overflow(bytes, more, &bytes)) bytes = INT64_MAX;
@@ -127,7 +135,7 @@ class Description {
     reads_.emplace_back(&source, next_);
     d.reads.push_back({next_, source.dtype, source.sizes, source.strides,
                        source.is_pending() ? why_apart(node, source, group) : ""});
-    d.bytes += source.nbytes();
+    add(d.bytes, group.is_alone() ? bytes_in_memory(source) : source.nbytes());
     return next_++;
   }
 

@@ -161,12 +161,17 @@ class Roles {
     auto call = with_windows(input, others[0], others[1]);
     auto other = with_windows(input, others[1], others[0]);
     if (!call || !other) return std::nullopt;
-    return weight_size(*other) < weight_size(*call) ? other : call;
+    // Of the two tensors with the loops of windows, the weight is the smaller one. Where the result
+    // is one of them, it is the output unless the other is much larger.
+    if (other->kind == KernelCall::Kind::Convolution) std::swap(call, other);
+    const int64_t times = call->kind == KernelCall::Kind::Convolution ? kMuchLarger : 1;
+    return weight_size(*call) > times * weight_size(*other) ? other : call;
   }
 
  private:
   static constexpr int kFirst = 0, kSecond = 1, kResult = 2;
   static constexpr int kNone = -1, kSeveral = -2;
+  static constexpr int64_t kMuchLarger = 4;
 
   Factor& tensor(int t) { return tensors_[static_cast<size_t>(t)]; }
   const Factor& tensor(int t) const { return tensors_[static_cast<size_t>(t)]; }
