@@ -6,9 +6,9 @@
 
 #include "aten/engine/backends/generated.h"
 #include "aten/engine/contract.h"
+#include "aten/engine/contraction.h"
 #include "aten/engine/copy.h"
 #include "aten/engine/cpu/reduce_blocks.h"
-#include "aten/engine/contraction.h"
 #include "aten/engine/deferral.h"
 #include "aten/engine/loop_geometry.h"
 #include "aten/engine/overlap.h"
@@ -247,14 +247,14 @@ bool is_fold(const ReduceOp& op, const Plan& plan, const Tensor& self) {
 // The pending result of a call; undefined where it must run now.
 [[gnu::cold]] Tensor try_defer(const ReduceOp& op, const Plan& plan, const Tensor& self,
                                bool keepdim) {
-  if (plan.dims.empty() || !self.is_cpu() || self.numel() == 0 ||
-      self.numel() < least_deferred() || !runs_generated_loops(op, plan)) {
+  if (plan.dims.empty() || !self.is_cpu() || self.numel() == 0 || self.numel() < least_deferred() ||
+      !runs_generated_loops(op, plan)) {
     return {};
   }
   const bool fold = is_fold(op, plan, self);
   if (self.storage()->needs_care()) {
-    if (Tensor out = defer_contraction({op, plan.compute, plan.result, self, plan.sizes, plan.dims,
-                                        keepdim, fold});
+    if (Tensor out = defer_contraction(
+            {op, plan.compute, plan.result, self, plan.sizes, plan.dims, keepdim, fold});
         out.defined()) {
       return out;
     }

@@ -10,8 +10,8 @@ class Walk {
  public:
   void add(const Source& source, bool is_first) {
     const Node* const node = source.node.get();
-    if (source.is_pending() && source.is_whole && !node->is_needed &&
-        node->pointwise != nullptr && (is_first || node->waits_for_look > 0)) {
+    if (source.is_pending() && source.is_whole && !node->is_needed && node->pointwise != nullptr &&
+        (is_first || node->waits_for_look > 0)) {
       add(*node);
     } else {
       body_.leaves.push_back(&source);

@@ -53,9 +53,8 @@ shape::IndexMap map_of(const shape::IndexMap& map, const DimVector& order, const
       return static_cast<int32_t>(made.nodes.size()) - 1;
     };
     const auto constant = [&](int64_t value) {
-      return add({.kind = IndexNode::Constant,
-                  .value = value,
-                  .range = shape::ValueRange{value, value}});
+      return add(
+          {.kind = IndexNode::Constant, .value = value, .range = shape::ValueRange{value, value}});
     };
     for (IndexNode node : function.nodes) {
       if (node.loop >= 0) node.loop = place[static_cast<size_t>(node.loop)];
@@ -182,8 +181,7 @@ class Evaluation {
 // Folds the body piece by piece.
 class Pieces {
  public:
-  Pieces(const Node& node, const Body& body, const Storage& result)
-      : node_(node), result_(result) {
+  Pieces(const Node& node, const Body& body, const Storage& result) : node_(node), result_(result) {
     const IntList loops = node.inputs[0].sizes;
     for (const bool folded : {false, true}) {
       for (size_t l = 0; l < loops.size(); ++l) {
@@ -245,10 +243,9 @@ class Pieces {
     const int64_t row = values.numel() / results;
     static constexpr int64_t kRows = 1;
     const Tensor rows = alias_with_geometry(values, {results, row}, {row, 1}, 0);
-    const bool may_choose = node_.fold->promote == ReducePromote::Sum ||
-                            node_.fold->promote == ReducePromote::Float;
-    return reduce(*node_.fold, rows, IntList(&kRows, 1), false,
-                  may_choose ? dtype : std::nullopt);
+    const bool may_choose =
+        node_.fold->promote == ReducePromote::Sum || node_.fold->promote == ReducePromote::Float;
+    return reduce(*node_.fold, rows, IntList(&kRows, 1), false, may_choose ? dtype : std::nullopt);
   }
 
   void put(const Tensor& values, int64_t first) const {
@@ -266,7 +263,8 @@ class Pieces {
   // One result.
   void fold_cut(Box& box, size_t cut, int64_t most) {
     std::vector<Tensor> parts;
-    each(box, kept_, cut, most, [&] { parts.push_back(folded(evaluation_->run(box), 1, node_.compute)); });
+    each(box, kept_, cut, most,
+         [&] { parts.push_back(folded(evaluation_->run(box), 1, node_.compute)); });
     const Tensor all = empty_cpu({static_cast<int64_t>(parts.size())}, parts[0].dtype());
     const int64_t item = all.element_size();
     for (size_t k = 0; k < parts.size(); ++k)
@@ -287,9 +285,9 @@ class Pieces {
 void run_reindex_reduce(const Node& node, const Storage& result) {
   using Op = aten::ops::reindex_reduce;
   void* const kernel = Op::op.table().find(kCPU, Layout::Strided, node.dtype);
-  reinterpret_cast<Op::Kernel*>(kernel)(
-      tensor_of(node.inputs[0]), node.indexing->how, node.shape, node.indexing->indices,
-      tensor_on(result, node.dtype, node.shape, node.strides, 0));
+  reinterpret_cast<Op::Kernel*>(kernel)(tensor_of(node.inputs[0]), node.indexing->how, node.shape,
+                                        node.indexing->indices,
+                                        tensor_on(result, node.dtype, node.shape, node.strides, 0));
 }
 
 // Whether two trees are the same, where `acc` and `x` of the one stand for `a` and `b` of the other.

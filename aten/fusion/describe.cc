@@ -85,8 +85,8 @@ class Description {
 
   DescribedNode describe(const Group& group, const Node& node, DescribedGroup& d) {
     const bool is_of_body = group.is_alone() && &node != group.nodes[0];
-    DescribedNode n{0,          node.op().info().name, {}, node.dtype, node.strides,
-                    !is_of_body && node.is_written()};
+    DescribedNode n{0,          node.op().info().name, {},
+                    node.dtype, node.strides,          !is_of_body && node.is_written()};
     size_t next_input = 0, next_scalar = 0;
     for (const schema::Argument& a : node.op().schema().arguments) {
       if (a.type.is_tensor()) {
@@ -122,10 +122,10 @@ class Description {
   }
 
   int value_of(const Group& group, const Node& node, const Source& source, DescribedGroup& d) {
-    const bool is_inside = group.is_alone() ? source.is_whole && source.is_pending()
-                                            : source.is_pending() &&
-                                                  source.node->group == node.group &&
-                                                  group.has_inside(node, source);
+    const bool is_inside = group.is_alone()
+                               ? source.is_whole && source.is_pending()
+                               : source.is_pending() && source.node->group == node.group &&
+                                     group.has_inside(node, source);
     if (is_inside) {
       for (const auto& [known, value] : inside_)
         if (known == source.node.get()) return value;
@@ -139,8 +139,8 @@ class Description {
     return next_++;
   }
 
-  std::vector<std::pair<const Source*, int>> reads_;   // of the group, with their values
-  std::vector<std::pair<const Node*, int>> inside_;    // computed by the group
+  std::vector<std::pair<const Source*, int>> reads_;  // of the group, with their values
+  std::vector<std::pair<const Node*, int>> inside_;   // computed by the group
   int next_ = 0;
 };
 

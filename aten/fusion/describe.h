@@ -16,7 +16,8 @@ struct DescribedValue {
   int number;
 };
 struct Nothing {};
-using DescribedArgument = std::variant<Nothing, DescribedValue, Scalar, ScalarType, DimVector, std::string>;
+using DescribedArgument =
+    std::variant<Nothing, DescribedValue, Scalar, ScalarType, DimVector, std::string>;
 struct DescribedNode {
   int value;
   std::string op;                            // "aten::mul.Tensor"

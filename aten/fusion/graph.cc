@@ -228,8 +228,7 @@ class Graph final : public Deferral, public PendingValues {
     if (contracts && whole_node(input) == nullptr) return {};
     sources.copy_what_changes(product(shape) * item_size(dtype));
     if (!lock.is_outermost() || !sources.may_wait()) return {};
-    IntrusivePtr<Node> node =
-        new_node(dtype, dtype, shape, std::move(sources), contracts ? 0 : 1);
+    IntrusivePtr<Node> node = new_node(dtype, dtype, shape, std::move(sources), contracts ? 0 : 1);
     node->strides = contiguous_strides(shape);
     node->indexing = std::move(indexing);
     node->contracts = contracts;
@@ -288,8 +287,8 @@ class Graph final : public Deferral, public PendingValues {
         folded.pointwise != nullptr &&
         is_product_of_repeated(*folded.pointwise, folded.inputs, folded.numel());
     if (is_of_products ? call.is_fold : folded.waits_for_look == 0) return false;
-    if (!can_cut(call.op) && product(folded.shape) / std::max<int64_t>(1, product(call.shape)) >
-                                 kLargestPiece) {
+    if (!can_cut(call.op) &&
+        product(folded.shape) / std::max<int64_t>(1, product(call.shape)) > kLargestPiece) {
       return false;
     }
     return body_from(folded).fits();
@@ -352,9 +351,7 @@ bool divides_by_no_zero(const shape::IndexMap& map) {
 
 namespace treadle {
 
-Tensor defer_contraction(const CheckedContraction& call) {
-  return fusion::graph().contract(call);
-}
+Tensor defer_contraction(const CheckedContraction& call) { return fusion::graph().contract(call); }
 
 namespace waiting {
 

@@ -23,8 +23,7 @@ int64_t reach(const IndexTerm& term, IntList loops) {
 
 bool is_inside(const IndexAxis& axis, IntList loops) {
   int64_t low = axis.constant, high = axis.constant;
-  for (const IndexTerm& term : axis.terms)
-    (term.factor < 0 ? low : high) += reach(term, loops);
+  for (const IndexTerm& term : axis.terms) (term.factor < 0 ? low : high) += reach(term, loops);
   return low >= 0 && high < axis.extent;
 }
 
@@ -38,8 +37,8 @@ void add_plain(Factor& factor, const IndexTerm& term, int64_t stride, IntList lo
       return;
     }
   }
-  factor.axes.push_back({loops[static_cast<size_t>(term.loop)], term.factor * stride, 0,
-                         {{term.loop, 1}}, true});
+  factor.axes.push_back(
+      {loops[static_cast<size_t>(term.loop)], term.factor * stride, 0, {{term.loop, 1}}, true});
 }
 
 // Makes axes plain: those of one index that is inside, and those whose index is the place of digits,
@@ -131,9 +130,8 @@ std::optional<Factor> result_of(const Node& contraction, IntList loops, bool spl
   }
   DimVector kept, strides;
   for (size_t l = 0; l < loops.size(); ++l) {
-    const bool is_folded =
-        std::find(contraction.folded_dims.begin(), contraction.folded_dims.end(),
-                  static_cast<int64_t>(l)) != contraction.folded_dims.end();
+    const bool is_folded = std::find(contraction.folded_dims.begin(), contraction.folded_dims.end(),
+                                     static_cast<int64_t>(l)) != contraction.folded_dims.end();
     kept.push_back(is_folded ? 1 : loops[l]);
   }
   strides = contiguous_strides(kept);
@@ -195,8 +193,9 @@ class Roles {
       const bool first = tensor(kFirst).has(l), second = tensor(kSecond).has(l);
       if (tensor(kResult).has(l)) {
         if (first || second) continue;
-        const bool to_first = input == kSecond || (input != kFirst && tensor(kFirst).axes.size() <=
-                                                                          tensor(kSecond).axes.size());
+        const bool to_first =
+            input == kSecond ||
+            (input != kFirst && tensor(kFirst).axes.size() <= tensor(kSecond).axes.size());
         repeat(to_first ? kFirst : kSecond, l);
       } else {
         if (!first) repeat(kFirst, l);
@@ -349,8 +348,7 @@ std::optional<KernelCall> find_kernel(const Node& contraction, const Body& body)
   if (body.nodes.size() != 1 || body.leaves.size() != 2 || !is_sum(contraction))
     return std::nullopt;
   const Node& products = *body.nodes[0];
-  const bool is_of_numbers =
-      is_floating(products.dtype) || is_complex(products.dtype);
+  const bool is_of_numbers = is_floating(products.dtype) || is_complex(products.dtype);
   if (&products.op() != &aten::ops::mul_Tensor::op || products.dtype != contraction.dtype ||
       !is_of_numbers) {
     return std::nullopt;

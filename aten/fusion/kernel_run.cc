@@ -60,8 +60,9 @@ struct Dims {
 class Run {
  public:
   Run(const KernelCall& call, const Storage& result)
-      : call_(call), result_(result), result_numel_(static_cast<int64_t>(result->nbytes()) /
-                                                    item_size(call.dtype)) {}
+      : call_(call),
+        result_(result),
+        result_numel_(static_cast<int64_t>(result->nbytes()) / item_size(call.dtype)) {}
 
   void run() {
     if (call_.kind == KernelCall::Kind::MatrixProduct) return run_product();
@@ -115,7 +116,8 @@ class Run {
           alias_with_geometry(view, shape, contiguous_strides(shape), view.storage_offset()));
     const Tensor made = empty_cpu(shape, call_.dtype);
     write(made);
-    copy_strided(view, alias_with_geometry(made, view.sizes(), contiguous_strides(view.sizes()), 0));
+    copy_strided(view,
+                 alias_with_geometry(made, view.sizes(), contiguous_strides(view.sizes()), 0));
   }
 
   // ---- convolutions ----
@@ -258,8 +260,7 @@ class Run {
     const Loops rows(order.begin() + static_cast<ptrdiff_t>(first),
                      order.begin() + static_cast<ptrdiff_t>(middle));
     const Loops columns(order.begin() + static_cast<ptrdiff_t>(middle), order.end());
-    const Matrices left =
-        matrices(last_is_row ? c.weight : c.input, batch, rows, c.in_channels);
+    const Matrices left = matrices(last_is_row ? c.weight : c.input, batch, rows, c.in_channels);
     Matrices right = matrices(last_is_row ? c.input : c.weight, batch, columns, c.in_channels);
     Dims out;
     add(out, c.output, order);

@@ -129,7 +129,8 @@ class Lowering {
     step.input_count = static_cast<int>(fused.inputs.size());
     step.result_count = 0;
     for (const Node* node : loop.results)
-      step.results[static_cast<size_t>(step.result_count++)] = {compute_of(node->dtype), node->dtype, true};
+      step.results[static_cast<size_t>(step.result_count++)] = {compute_of(node->dtype),
+                                                                node->dtype, true};
     numbers_.push_back(std::move(fused.scalars));
     step.scalars = numbers_.back().data();
     step.extent = group_.is_of_rows(first) ? simd::Extent::Rows : simd::Extent::Elements;

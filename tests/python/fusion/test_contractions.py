@@ -209,8 +209,10 @@ def test_products_of_any_dimensions(text: str) -> None:
 def random_index(draw: random.Random, loops: Sequence[int]) -> str:
     kinds = [
         lambda: f"i{draw.randrange(len(loops))}",
-        lambda: f"i{draw.randrange(len(loops))} * {draw.choice([1, 2, -1, 3])} + "
-        f"i{draw.randrange(len(loops))} * {draw.choice([1, 2, -1, -2])} - {draw.randrange(-2, 4)}",
+        lambda: (
+            f"i{draw.randrange(len(loops))} * {draw.choice([1, 2, -1, 3])} + "
+            f"i{draw.randrange(len(loops))} * {draw.choice([1, 2, -1, -2])} - {draw.randrange(-2, 4)}"
+        ),
         lambda: f"i{draw.randrange(len(loops))} // {draw.randrange(1, 4)}",
         lambda: f"(i{draw.randrange(len(loops))} + i{draw.randrange(len(loops))}) % 3",
         lambda: str(draw.randrange(3)),
@@ -415,7 +417,10 @@ def test_mixed_dtypes_and_integers() -> None:
         y = (nn * xx).sum(2)
         close(y, n.float() @ x)
         z = (nn * meta.reindex(n, shape, ["i0", "i2"])).sum(2)
-        assert z.dtype == treadle.int64 and z.tolist() == ((n * n).sum(1, keepdim=True).expand(3, 5)).tolist()
+        assert (
+            z.dtype == treadle.int64
+            and z.tolist() == ((n * n).sum(1, keepdim=True).expand(3, 5)).tolist()
+        )
         wide = (nn * xx).sum(2, dtype=treadle.float64)
         assert wide.dtype == treadle.float64
         close(wide.float(), n.float() @ x)
@@ -458,7 +463,10 @@ def test_many_that_wait_for_a_look_keep_the_rest_fast() -> None:
         assert waits(held[0]) and waits(held[-1])
         assert treadle.allclose(y, x + 301)
         for k in (0, 5, 599):
-            expected = [[float(x[i + j - k]) if 0 <= i + j - k < 16 else 0.0 for j in range(16)] for i in range(16)]
+            expected = [
+                [float(x[i + j - k]) if 0 <= i + j - k < 16 else 0.0 for j in range(16)]
+                for i in range(16)
+            ]
             assert held[k].tolist() == expected
 
 
@@ -525,7 +533,9 @@ def test_modes_of_python_see_no_call_below() -> None:
     seen: List[str] = []
 
     class Log(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             seen.append(str(func))
             return func(*args, **(kwargs or {}))
 
