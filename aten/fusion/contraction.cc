@@ -192,7 +192,6 @@ class Pieces {
         }
         order_.push_back(loop);
         sizes_.push_back(loops[l]);
-        (folded ? elements_ : results_) *= loops[l];
       }
       if (!folded) kept_ = order_.size();
     }
@@ -277,7 +276,6 @@ class Pieces {
   const Storage result_;
   DimVector order_, sizes_;
   size_t kept_ = 0;
-  int64_t results_ = 1, elements_ = 1;
   std::optional<Evaluation> evaluation_;
 };
 
@@ -290,7 +288,7 @@ void run_reindex_reduce(const Node& node, const Storage& result) {
                                         tensor_on(result, node.dtype, node.shape, node.strides, 0));
 }
 
-// Whether two trees are the same, where `acc` and `x` of the one stand for `a` and `b` of the other.
+// Whether two trees are the same, where `acc` and `x` of one stand for `a` and `b` of the other.
 bool is_same(const Expression& step, const ExpressionNode& s, const Expression& combine,
              const ExpressionNode& c) {
   if (s.kind != c.kind || s.child_count != c.child_count || s.integer != c.integer ||

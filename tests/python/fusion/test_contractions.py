@@ -185,7 +185,8 @@ def test_products_of_matrices() -> None:
 
 EINSUMS = [
     "ij,jk->ik", "ji,jk->ki", "bij,bjk->bik", "bij,jk->bik", "abc,cde->dabe", "nchw,oc->nohw",
-    "ijk,ilm->jlkm", "ab,ac->bc", "bhqd,bhkd->bhqk", "ij,ij->i", "ij,j->i", "ii,ij->j", "abcd,dcbe->ae",
+    "ijk,ilm->jlkm", "ab,ac->bc", "bhqd,bhkd->bhqk", "ij,ij->i", "ij,j->i", "ii,ij->j",
+    "abcd,dcbe->ae",
     "ab,cd->abcd", "gab,gcb->gac",
 ]  # fmt: skip
 
@@ -323,7 +324,10 @@ with treadle.fuse():
     convolution = measure(train)
     a, b = treadle.randn(300, 300), treadle.randn(300, 300)
     product = measure(lambda: matmul(a, b).sum().item())
-    pieces = measure(lambda: (meta.reindex(a, (300, 300, 300), ["i0", "i2"]) - b).abs().sum(2)[0, 0].item())
+    def distances():
+        aa = meta.reindex(a, (300, 300, 300), ["i0", "i2"])
+        return (aa - b).abs().sum(2)[0, 0].item()
+    pieces = measure(distances)
 print(json.dumps([tensors, products, convolution, product, pieces]))
 """
 
