@@ -87,6 +87,18 @@ def dropout_add_norm(t: Any, x: Any, w: Any, b: Any, r: Any, keep: Any) -> Any:
     return layer_norm(t, r + x * keep * 1.25, w, b)
 
 
+def meta_conv2d(t: Any, x: Any, w: Any) -> Any:
+    """A convolution of padding 1 with a kernel of 3 x 3, in meta-operators."""
+    (n, c, height, width), o = x.shape, w.shape[0]
+    loops = (n, o, height, width, c, 3, 3)
+    read = t.meta.reindex(x, loops, ["i0", "i4", "i2 + i5 - 1", "i3 + i6 - 1"])
+    return (read * t.meta.broadcast(w, loops, (0, 2, 3))).sum((4, 5, 6))
+
+
+def own_conv2d(x: Any, w: Any) -> Any:
+    return F.conv2d(x, w, padding=1)
+
+
 def own_layer_norm(x: Any, w: Any, b: Any) -> Any:
     return F.layer_norm(x, w.shape, w, b)
 
@@ -106,6 +118,10 @@ def cases() -> List[Case]:
             Case("Adam", n, adam, [x] * 4),
             Case("dropout, add, layer norm", n, dropout_add_norm, [x, w, w, x, x]),
         ]
+    for side, channels in ((56, 64), (28, 128)):
+        image, kernel = (1, channels, side, side), (channels, channels, 3, 3)
+        n = channels * side * side
+        found.append(Case("convolution by meta", n, meta_conv2d, [image, kernel], own_conv2d))
     return found
 
 
@@ -134,7 +150,7 @@ def contenders(case: Case) -> Dict[str, Callable[[], Any]]:
     if "chain" in case.name or "x" in case.name[:6]:
         arrays = [t.numpy().copy() for t in inputs]
         found["NumPy"] = lambda: case.program(None, *arrays)
-    if importlib.util.find_spec("torch"):
+    if importlib.util.find_spec("torch") and case.program is not meta_conv2d:
         torch = importlib.import_module("torch")
         torch.set_num_threads(treadle.get_num_threads())
         theirs = [torch.from_numpy(t.numpy().copy()) for t in inputs]

@@ -76,7 +76,9 @@ FILTERS: dict[str, Callable[..., object]] = {
     "is_composite": linked.is_composite,
     "linked_call": linked.linked_call,
     "linked_kernel": linked.linked_kernel,
+    "may_wait": linked.may_wait,
     "shape_call": linked.shape_call,
+    "waiting_call": linked.waiting_call,
     # operators on lists
     "foreach_call": lists.foreach_call,
     "foreach_headers": lists.foreach_headers,

@@ -6,6 +6,7 @@
 
 #include "aten/engine/backends/generated.h"
 #include "aten/engine/contract.h"
+#include "aten/engine/contraction.h"
 #include "aten/engine/copy.h"
 #include "aten/engine/cpu/reduce_blocks.h"
 #include "aten/engine/deferral.h"
@@ -223,12 +224,20 @@ void run(const ReduceOp& op, const Plan& plan, const Tensor& self, const Tensor&
 // their length alone. So are all elements together, piece by piece.
 constexpr int64_t kShortestRow = 16, kLongestRow = CheckedFold::kLongestRow;
 
-// Whether nothing but the generated loops for the CPU would run, on elements of the type that they
-// are computed in.
-bool can_wait(const ReduceOp& op, const Plan& plan, const Tensor& self) {
+// Whether nothing but the generated loops for the CPU would run, which cannot fail.
+bool runs_generated_loops(const ReduceOp& op, const Plan& plan) {
   void* const kernel = op.op->table().find(kCPU, Layout::Strided, plan.cell);
-  if (op.cpu_kernel == nullptr || kernel != reinterpret_cast<void*>(op.cpu_kernel)) return false;
-  if (op.promote == ReducePromote::Bool || contract::has_dtype(op.throws, plan.compute) ||
+  return op.cpu_kernel != nullptr && kernel == reinterpret_cast<void*>(op.cpu_kernel) &&
+         op.promote != ReducePromote::Bool && !contract::has_dtype(op.throws, plan.compute);
+}
+
+// Whether the fold is one that programs have: of elements of the type that they are computed in.
+bool is_fold(const ReduceOp& op, const Plan& plan, const Tensor& self) {
+  const bool is_last =
+      plan.dims.back() == self.dim() - 1 &&
+      plan.dims.back() - plan.dims.front() + 1 == static_cast<int64_t>(plan.dims.size());
+  if (!is_last || !self.is_contiguous() || plan.reduced < kShortestRow ||
+      (plan.reduced > kLongestRow && plan.reduced != self.numel()) ||
       compute_of(self.dtype()) != plan.compute) {
     return false;
   }
@@ -238,14 +247,19 @@ bool can_wait(const ReduceOp& op, const Plan& plan, const Tensor& self) {
 // The pending result of a call; undefined where it must run now.
 [[gnu::cold]] Tensor try_defer(const ReduceOp& op, const Plan& plan, const Tensor& self,
                                bool keepdim) {
-  const bool is_last =
-      !plan.dims.empty() && plan.dims.back() == self.dim() - 1 &&
-      plan.dims.back() - plan.dims.front() + 1 == static_cast<int64_t>(plan.dims.size());
-  if (!is_last || !self.is_cpu() || !self.is_contiguous() || self.numel() == 0 ||
-      self.numel() < least_deferred() || plan.reduced < kShortestRow ||
-      (plan.reduced > kLongestRow && plan.reduced != self.numel()) || !can_wait(op, plan, self)) {
+  if (plan.dims.empty() || !self.is_cpu() || self.numel() == 0 || self.numel() < least_deferred() ||
+      !runs_generated_loops(op, plan)) {
     return {};
   }
+  const bool fold = is_fold(op, plan, self);
+  if (self.storage()->needs_care()) {
+    if (Tensor out = defer_contraction(
+            {op, plan.compute, plan.result, self, plan.sizes, plan.dims, keepdim, fold});
+        out.defined()) {
+      return out;
+    }
+  }
+  if (!fold) return {};
   return deferral().fold(
       {op, plan.compute, plan.result, self, plan.sizes, plan.reduced, plan.dims, keepdim});
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "aten/fusion/contraction.h"
 #include "aten/fusion/lock.h"
 #include "aten/fusion/partition.h"
 #include "core/schema/function_schema.h"
@@ -12,6 +13,7 @@ namespace {
 
 // Why a node and a source of it that is pending, too, are in different groups.
 const char* why_apart(const Node& node, const Source& source, const Group& group) {
+  if (source.node->is_alone()) return "no program computes it";
   if (source.node->is_total()) return "it folds all elements, which have to be there first";
   if (source.node->fold && group.row == 0) return "it folds rows, which have to be there first";
   if (product(source.sizes) != source.node->numel()) return "it is read through a view";
@@ -29,32 +31,70 @@ class Description {
   std::vector<DescribedGroup> of(const std::vector<Group>& groups) {
     std::vector<DescribedGroup> all;
     for (const Group& group : groups) all.push_back(describe(group));
-    for (const Group& group : groups)
-      for (Node* node : group.nodes) node->value = -1;
     return all;
   }
 
  private:
+  // The nodes that a group computes. A contraction has its body.
+  static std::vector<const Node*> nodes_of(const Group& group) {
+    std::vector<const Node*> nodes;
+    for (const Source* leaf : group.body.leaves) {
+      const Node* const node = leaf->node.get();
+      if (is_reindexed(*leaf) && std::find(nodes.begin(), nodes.end(), node) == nodes.end())
+        nodes.push_back(node);
+    }
+    nodes.insert(nodes.end(), group.body.nodes.begin(), group.body.nodes.end());
+    nodes.insert(nodes.end(), group.nodes.begin(), group.nodes.end());
+    return nodes;
+  }
+
+  static std::string way_of(const Group& group) {
+    if (!group.is_alone()) return "in one pass";
+    const Node& node = *group.nodes[0];
+    if (!node.contracts) return "by its kernel";
+    const auto call = find_kernel(node, group.body);
+    return call ? std::string("as ") + call->name() : "piece by piece";
+  }
+
   DescribedGroup describe(const Group& group) {
-    DescribedGroup d{group.shape, {}, {}, 0, 0};
+    DescribedGroup d{group.shape, {}, {}, 0, 0, way_of(group)};
     reads_.clear();
-    for (Node* node : group.nodes) {
+    inside_.clear();
+    for (const Node* node : nodes_of(group)) {
       d.nodes.push_back(describe(group, *node, d));
-      node->value = d.nodes.back().value = next_++;
-      d.bytes_alone += node->nbytes();
-      if (node->is_written()) d.bytes += node->nbytes();
+      d.nodes.back().value = next_;
+      inside_.emplace_back(node, next_++);
+      add(d.bytes_alone, node->nbytes());
+      if (d.nodes.back().is_written) d.bytes += node->nbytes();
     }
     return d;
   }
 
+  // Kernels read what is repeated in memory once.
+  static int64_t bytes_in_memory(const Source& source) {
+    int64_t bytes = item_size(source.dtype);
+    for (size_t d = 0; d < source.sizes.size(); ++d)
+      if (source.strides[d] != 0) bytes *= source.sizes[d];
+    return bytes;
+  }
+
+  // What is not written may have more bytes than can be counted.
+  static void add(int64_t& bytes, int64_t more) {
+    if (__builtin_add_overflow(bytes, more, &bytes)) bytes = INT64_MAX;
+  }
+
   DescribedNode describe(const Group& group, const Node& node, DescribedGroup& d) {
-    DescribedNode n{0, node.op().info().name, {}, node.dtype, node.strides, node.is_written()};
+    const bool is_of_body = group.is_alone() && &node != group.nodes[0];
+    DescribedNode n{0,          node.op().info().name, {},
+                    node.dtype, node.strides,          !is_of_body && node.is_written()};
     size_t next_input = 0, next_scalar = 0;
     for (const schema::Argument& a : node.op().schema().arguments) {
       if (a.type.is_tensor()) {
         const Source& source = node.inputs[next_input++];
         n.arguments.push_back(DescribedValue{value_of(group, node, source, d)});
-        d.bytes_alone += source.nbytes();
+        add(d.bytes_alone, source.nbytes());
+      } else if (node.indexing) {
+        n.arguments.push_back(argument_of_indexing(a, node));
       } else if (node.fold) {
         n.arguments.push_back(argument_of_fold(a, node));
       } else {
@@ -62,6 +102,13 @@ class Description {
       }
     }
     return n;
+  }
+
+  static DescribedArgument argument_of_indexing(const schema::Argument& a, const Node& node) {
+    const Indexing& indexing = *node.indexing;
+    if (a.type.list) return node.shape;
+    if (a.type.base == schema::BaseType::Scalar) return indexing.overflow_value;
+    return a.name == "op" ? indexing.how : indexing.indices;
   }
 
   static DescribedArgument argument_of_fold(const schema::Argument& a, const Node& node) {
@@ -75,19 +122,26 @@ class Description {
   }
 
   int value_of(const Group& group, const Node& node, const Source& source, DescribedGroup& d) {
-    if (source.is_pending() && source.node->group == node.group && group.has_inside(node, source))
-      return source.node->value;
+    const bool is_inside = group.is_alone()
+                               ? source.is_whole && source.is_pending()
+                               : source.is_pending() && source.node->group == node.group &&
+                                     group.has_inside(node, source);
+    if (is_inside) {
+      for (const auto& [known, value] : inside_)
+        if (known == source.node.get()) return value;
+    }
     for (const auto& [known, value] : reads_)
       if (is_same_memory(*known, source)) return value;
     reads_.emplace_back(&source, next_);
     d.reads.push_back({next_, source.dtype, source.sizes, source.strides,
                        source.is_pending() ? why_apart(node, source, group) : "",
                        source.is_pending() ? source.node->value : -1});
-    d.bytes += source.nbytes();
+    add(d.bytes, group.is_alone() ? bytes_in_memory(source) : source.nbytes());
     return next_++;
   }
 
   std::vector<std::pair<const Source*, int>> reads_;  // of the group, with their values
+  std::vector<std::pair<const Node*, int>> inside_;   // computed by the group
   int next_ = 0;
 };
 
@@ -100,7 +154,7 @@ std::vector<DescribedGroup> describe(const Tensor& looked_at) {
     root = pending_node(*looked_at.storage());
     if (root == nullptr) return {};
   }
-  return Description().of(partition(root));
+  return Description().of(partition(root, root == nullptr));
 }
 
 }  // namespace treadle::fusion

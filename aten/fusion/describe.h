@@ -16,7 +16,8 @@ struct DescribedValue {
   int number;
 };
 struct Nothing {};
-using DescribedArgument = std::variant<Nothing, DescribedValue, Scalar, ScalarType, DimVector>;
+using DescribedArgument =
+    std::variant<Nothing, DescribedValue, Scalar, ScalarType, DimVector, std::string>;
 struct DescribedNode {
   int value;
   std::string op;                            // "aten::mul.Tensor"
@@ -38,6 +39,7 @@ struct DescribedGroup {
   std::vector<DescribedNode> nodes;
   int64_t bytes;        // that the group reads and writes
   int64_t bytes_alone;  // that its operators would read and write one after the other
+  std::string way;      // how they are computed: "in one pass", "as one convolution"
 };
 
 // The groups in which `looked_at` would be computed; those of all that is pending if it is

@@ -18,14 +18,14 @@ void Pending::add(Node& node) noexcept {
   node.before = last_;
   (last_ ? last_->after : first_) = &node;
   last_ = &node;
-  ++size_;
+  size_ += node.waits_for_look == 0;
 }
 
 void Pending::remove(Node& node) noexcept {
   (node.before ? node.before->after : first_) = node.after;
   (node.after ? node.after->before : last_) = node.before;
   node.before = node.after = nullptr;
-  --size_;
+  size_ -= node.waits_for_look == 0;
 }
 
 Pending& pending() noexcept {

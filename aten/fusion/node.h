@@ -7,9 +7,12 @@
 #pragma once
 
 #include <array>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "aten/engine/deferral.h"
+#include "aten/ops/indexing/index_map.h"
 #include "core/base/array_ref.h"
 
 namespace treadle::fusion {
@@ -31,13 +34,32 @@ struct Source {
   int64_t nbytes() const;
 };
 
+// What reindex and reindex_reduce are called with.
+struct Indexing {
+  const Operator* op;
+  shape::IndexMap map;  // which divides by no 0
+  std::string indices;
+  // The rest of the arguments: the number, and its one element in the dtype of the result; or what
+  // is done with the elements.
+  Scalar overflow_value;
+  Tensor filler;
+  std::string how;
+};
+
 struct Node final : PendingValue {
   ~Node() override;
 
-  // The operator: on elements, or one that folds the last dimensions of its input, whose elements
-  // lie in order.
+  // The operator: on elements; or one that folds the last dimensions of its input, whose elements
+  // lie in order; or one that indexes.
   const PointwiseOp* pointwise = nullptr;
   const ReduceOp* fold = nullptr;
+  std::unique_ptr<const Indexing> indexing;
+  // A fold of any dimensions, or a reindex_reduce, whose input is computed piece by piece, or not
+  // at all (contraction.h).
+  bool contracts = false;
+  // Above 0: a reindex, or computed from one element by element in so many steps, or products of
+  // repeated factors. It is larger than what it is computed from, and waits for a look at itself.
+  int waits_for_look = 0;
   ScalarType compute, dtype;  // of the computation and of the result
   std::vector<Source> inputs;
   std::array<Scalar, kMaxPointwiseScalars> scalars;
@@ -69,7 +91,11 @@ struct Node final : PendingValue {
   int64_t nbytes() const { return numel() * item_size(dtype); }
   // A fold of all elements of its input, which are too many for a tile.
   bool is_total() const { return fold != nullptr && row > CheckedFold::kLongestRow; }
-  const Operator& op() const { return fold ? *fold->op : *pointwise->op; }
+  // A group of its own, which is not a program.
+  bool is_alone() const { return contracts || indexing != nullptr; }
+  const Operator& op() const {
+    return indexing ? *indexing->op : fold ? *fold->op : *pointwise->op;
+  }
   // Whether what it computes is seen outside of its group, so that it goes to memory.
   bool is_written() const { return target != nullptr || is_read_outside; }
 };
@@ -87,6 +113,7 @@ class Pending {
   void remove(Node& node) noexcept;
   Node* oldest() const noexcept { return first_; }
   Node* latest() const noexcept { return last_; }
+  // Of those that do not wait for a look at themselves.
   int64_t size() const noexcept { return size_; }
 
  private:

@@ -45,6 +45,7 @@ struct Operand {
 class Groups {
  public:
   void place(Node& node) {
+    if (node.is_alone()) return place_alone(node);
     const int first = first_after_inputs(node);
     join_inputs(node, first);
     int best = -1;
@@ -68,15 +69,26 @@ class Groups {
     std::erase_if(groups_, [](const Group& group) { return group.nodes.empty(); });
     for (int g = 0; g < static_cast<int>(groups_.size()); ++g)
       for (Node* node : groups_[static_cast<size_t>(g)].nodes) node->group = g;
-    for (int g = 0; g < static_cast<int>(groups_.size()); ++g)
-      for (const Node* node : groups_[static_cast<size_t>(g)].nodes)
-        for (const Source& source : node->inputs)
-          if (source.is_pending() && !is_inside(*node, source, g))
-            source.node->is_read_outside = true;
+    for (const Group& group : groups_)
+      for (const Source* source : sources_of(group))
+        if (source->is_pending()) source->node->is_read_outside = true;
     return std::move(groups_);
   }
 
  private:
+  // What a group reads of memory and of other groups.
+  static std::vector<const Source*> sources_of(const Group& group) {
+    if (group.nodes.empty()) return {};
+    if (group.is_alone()) return group.reads();
+    std::vector<const Source*> found;
+    for (const Node* node : group.nodes)
+      for (const Source& source : node->inputs)
+        if (!source.is_pending() || source.node->group != node->group ||
+            !group.has_inside(*node, source))
+          found.push_back(&source);
+    return found;
+  }
+
   // Values that had nothing in common stand in groups apart. A node that reads several of them
   // makes one group of these, where no group between is in the way.
   void join_inputs(const Node& node, int last) {
@@ -91,11 +103,13 @@ class Groups {
   // Moves the nodes of a group to a later one, unless a rule of groups forbids it.
   void join(int from, int to) {
     Group &early = groups_[static_cast<size_t>(from)], &late = groups_[static_cast<size_t>(to)];
-    if (IntList(early.shape) != IntList(late.shape) || early.row != 0 || early.has_totals) return;
+    if (IntList(early.shape) != IntList(late.shape) || early.row != 0 || early.has_totals ||
+        early.is_alone() || late.is_alone()) {
+      return;
+    }
     for (int g = from + 1; g < to; ++g)
-      for (const Node* node : groups_[static_cast<size_t>(g)].nodes)
-        for (const Source& source : node->inputs)
-          if (source.is_pending() && source.node->group == from) return;
+      for (const Source* source : sources_of(groups_[static_cast<size_t>(g)]))
+        if (source->is_pending() && source->node->group == from) return;
     for (const Node* node : late.nodes)
       for (const Source& source : node->inputs)
         if (source.is_pending() && source.node->group == from && !late.has_inside(*node, source))
@@ -117,6 +131,16 @@ class Groups {
     late.nodes = std::move(nodes);
     written_[static_cast<size_t>(to)] = written;
     early.nodes.clear();
+  }
+
+  void place_alone(Node& node) {
+    node.group = static_cast<int>(groups_.size());
+    Group& group = groups_.emplace_back();
+    group.nodes.push_back(&node);
+    group.shape = node.contracts ? node.inputs[0].sizes : node.shape;
+    if (node.contracts) group.body = body_of(node);
+    reads_.emplace_back();
+    written_.push_back(1);
   }
 
   // The last group of those that the node reads: it stands in that or behind it.
@@ -151,7 +175,7 @@ class Groups {
 
   bool fits(const Node& node, int g) const {
     const auto group = static_cast<size_t>(g);
-    if (!has_shape_of(node, groups_[group])) return false;
+    if (groups_[group].is_alone() || !has_shape_of(node, groups_[group])) return false;
     size_t operands = reads_[group].size() + written_[group] + (node.target ? 1 : 0);
     for (const Source& source : node.inputs) {
       const bool inside = is_inside(node, source, g);
@@ -208,16 +232,24 @@ class Groups {
   std::vector<size_t> written_;              // results of each group that tensors hold
 };
 
-void mark_sources(const Node& node) {
-  for (const Source& source : node.inputs) {
-    if (!source.is_pending()) continue;
-    (node.is_needed ? source.node->is_needed : source.node->is_read_outside) = true;
-  }
+void mark(const Node& reader, const Source& source) {
+  if (!source.is_pending()) return;
+  (reader.is_needed ? source.node->is_needed : source.node->is_read_outside) = true;
 }
 
-void mark_needed(const Node* root) {
+// A contraction needs no value of its body, but what that is computed from.
+void mark_sources(const Node& node) {
+  if (!node.contracts || !node.is_needed) {
+    for (const Source& source : node.inputs) mark(node, source);
+  }
+  if (!node.contracts) return;
+  for (const Source* source : body_of(node).reads()) mark(node, *source);
+}
+
+void mark_needed(const Node* root, bool everything) {
   for (Node* node = pending().oldest(); node != nullptr; node = node->after) {
-    node->is_needed = root ? node == root : node->target != nullptr;
+    const bool is_seen = node->target != nullptr && node->waits_for_look == 0;
+    node->is_needed = node == root || (everything && is_seen);
     node->is_read_outside = false;
     node->group = -1;
   }
@@ -226,7 +258,13 @@ void mark_needed(const Node* root) {
 
 }  // namespace
 
+std::vector<const Source*> Group::reads() const {
+  if (nodes[0]->contracts) return body.reads();
+  return {&nodes[0]->inputs[0]};
+}
+
 bool Group::has_inside(const Node& node, const Source& source) const {
+  if (is_alone()) return false;
   if (source.node->is_total()) return false;
   const bool node_of_rows = is_of_rows(node), source_of_rows = is_of_rows(*source.node);
   if (node.fold) return !source_of_rows && source.is_whole;
@@ -243,8 +281,8 @@ bool is_same_memory(const Source& a, const Source& b) {
          IntList(a.sizes) == IntList(b.sizes) && IntList(a.strides) == IntList(b.strides);
 }
 
-std::vector<Group> partition(const Node* root) {
-  mark_needed(root);
+std::vector<Group> partition(const Node* root, bool everything) {
+  mark_needed(root, everything);
   Groups groups;
   int order = 0;
   for (Node* node = pending().oldest(); node != nullptr; node = node->after) {

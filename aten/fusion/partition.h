@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "aten/fusion/node.h"
+#include "aten/fusion/body.h"
 
 namespace treadle::fusion {
 
@@ -17,6 +17,12 @@ struct Group {
   int64_t row = 0;          // elements of a row, which folds make one of; 0 where nothing is folded
   size_t row_dims = 0;      // dimensions of a row: the last ones of the shape
   bool has_totals = false;  // folds of all elements, with which the group ends
+  Body body;                // of the one node, where that is a contraction
+
+  // Whether the group is one node, which is not a program.
+  bool is_alone() const { return nodes[0]->is_alone(); }
+  // What such a group reads from memory.
+  std::vector<const Source*> reads() const;
 
   // Whether a node of the group computes an element for each row, and not for each element.
   bool is_of_rows(const Node& node) const {
@@ -31,9 +37,9 @@ struct Group {
 // Whether what the node reads from memory has an element for each row of the group.
 bool reads_for_rows(const Node& node, const Group& group);
 
-// The groups in which `root` and what it needs are computed; without it, all that can be seen. Sets
-// what the nodes keep for the walk.
-std::vector<Group> partition(const Node* root);
+// The groups in which `root`, if it is not null, and what it needs are computed, and `everything`
+// that can be seen and does not wait for a look at itself. Sets what the nodes keep for the walk.
+std::vector<Group> partition(const Node* root, bool everything);
 
 // Whether two sources are the same elements of memory.
 bool is_same_memory(const Source& a, const Source& b);

@@ -9,7 +9,9 @@
 #include "aten/engine/loop_geometry.h"
 #include "aten/engine/promotion.h"
 #include "aten/fusion/compiled.h"
+#include "aten/fusion/contraction.h"
 #include "aten/fusion/fused_loop.h"
+#include "aten/fusion/step.h"
 
 namespace treadle::fusion {
 namespace {
@@ -88,17 +90,13 @@ class Lowering {
   void add(Node& node) {
     if (node.is_total()) return;
     simd::ProgramStep step{};
-    const ScalarType compute = step.compute = node.compute;
-    ScalarType written = compute;
     if (node.fold != nullptr) {
-      step.fold = &node.fold->cpu_blocks().by_dtype[static_cast<size_t>(compute)];
+      step.compute = node.compute;
+      step.fold = &node.fold->cpu_blocks().by_dtype[static_cast<size_t>(node.compute)];
+      step.results[0] = {node.compute, node.dtype};
     } else {
-      const simd::PointwiseBlocks& blocks = node.pointwise->cpu_blocks();
-      step.block = blocks.by_dtype[static_cast<size_t>(compute)];
-      if (blocks.bool_result) written = ScalarType::Bool;
+      step = pointwise_step(node);
     }
-    step.results[0] = {written, node.dtype};
-    step.scalars = node.scalars.data();
     step.extent = group_.is_of_rows(node) ? simd::Extent::Rows : simd::Extent::Elements;
     for (const Source& source : node.inputs)
       step.inputs[static_cast<size_t>(step.input_count++)] = number_of(node, source);
@@ -318,7 +316,11 @@ void run(const Group& group) {
   // Storages and readers let the nodes go as they get their bytes.
   std::vector<IntrusivePtr<Node>> kept;
   for (Node* node : group.nodes) kept.emplace_back(node);
-  run(group, Nodes(group.nodes));
+  const Nodes nodes(group.nodes);
+  if (!group.is_alone()) return run(group, nodes);
+  Results results(nodes);
+  run_alone(group, results.storages()[0]);
+  results.hand_over(nodes);
 }
 
 }  // namespace treadle::fusion

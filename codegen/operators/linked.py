@@ -1,5 +1,5 @@
-"""Functions written by hand that the linker finds: composites, views and shape rules. An alias has
-the function of another operator in the place of one.
+"""Functions written by hand that the linker finds: composites, views, shape rules, and those that
+hand over calls which may wait. An alias has the function of another operator in the place of one.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -61,6 +61,28 @@ def linked_function(e: Entry, library: Library) -> Optional[code.Function]:
     return code.Function(namespace, result_type(e.returns), kernel.function, params)
 
 
+# ---- calls that wait ----------------------------------------------------------------------------
+
+
+def may_wait(e: Entry) -> bool:
+    return "may_wait" in e.tags
+
+
+def waiting_function(e: Entry, library: Library) -> Optional[code.Function]:
+    """The declaration of the function that may hand over a call; its result is undefined where
+    the call must run now.
+    """
+    if not may_wait(e):
+        return None
+    params = tuple(code.Param(argument_type(a.type), plain_name(a.name)) for a in e.args)
+    return code.Function(f"{library.owner}::waiting", result_type(e.returns), e.name, params)
+
+
+def waiting_call(e: Entry, library: Library) -> code.Expr:
+    arguments = tuple(code.Id(cpp_name(a.name)) for a in e.args)
+    return code.Call(f"{library.linked('waiting')}::{e.name}", arguments)
+
+
 # ---- shape rules ---------------------------------------------------------------------------------
 
 _PLAIN = {
@@ -104,10 +126,15 @@ def shape_call(e: Entry, library: Library) -> code.Expr:
 
 
 def hand_written(entries: Iterable[Entry], library: Library) -> list[code.Function]:
-    """The shape rules, composites and views that the entries name."""
+    """The shape rules, composites and views that the entries name, and what takes calls that may
+    wait."""
     found = []
     for e in entries:
-        found += [shape_function(e, library), linked_function(e, library)]
+        found += [
+            shape_function(e, library),
+            linked_function(e, library),
+            waiting_function(e, library),
+        ]
     return list(dict.fromkeys(f for f in found if f is not None))
 
 

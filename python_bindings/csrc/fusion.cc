@@ -40,6 +40,7 @@ py::object to_object(fusion::Nothing) { return py::none(); }
 py::object to_object(fusion::DescribedValue v) { return py::make_tuple(v.number); }
 py::object to_object(const Scalar& s) { return py::reinterpret_steal<py::object>(wrap(s)); }
 py::object to_object(ScalarType t) { return dtype_object(t); }
+py::object to_object(const std::string& text) { return py::str(text); }
 py::object to_object(const DimVector& list) { return py::list(to_tuple(list)); }
 
 py::list arguments_of(const fusion::DescribedNode& node) {
@@ -49,7 +50,7 @@ py::list arguments_of(const fusion::DescribedNode& node) {
   return arguments;
 }
 
-// (shape, reads, nodes, bytes) of each group: reads are (value, dtype, sizes, strides, why, source), nodes
+// (shape, reads, nodes, bytes, way) of each group: reads are (value, dtype, sizes, strides, why, source), nodes
 // (value, operator, arguments, dtype, strides, is_written), where an argument that is a value is a
 // tuple with its number.
 py::list describe(const py::object& tensor) {
@@ -63,7 +64,7 @@ py::list describe(const py::object& tensor) {
     for (const fusion::DescribedNode& n : g.nodes)
       nodes.append(py::make_tuple(n.value, n.op, arguments_of(n), dtype_object(n.dtype),
                                   to_tuple(n.strides), n.is_written));
-    groups.append(py::make_tuple(to_tuple(g.shape), reads, nodes, g.bytes, g.bytes_alone));
+    groups.append(py::make_tuple(to_tuple(g.shape), reads, nodes, g.bytes, g.bytes_alone, g.way));
   }
   return groups;
 }

@@ -109,6 +109,10 @@ void check_completeness(const Operator& op, Diagnostics& diagnostics) {
     report("is tagged 'as_tensor' and is no overload for a number",
            "remove the tag: it is for overloads such as 'mul.Scalar'");
   }
+  if (is_tagged("may_wait") && (op.kind != Kind::Kernel || op.schema.returns.size() != 1)) {
+    report("is tagged 'may_wait' and has no kernel that fills one result",
+           "remove the tag: it is for operators with a shape rule and a kernel");
+  }
   if (op.kind != Kind::Composite && is_tagged("whole")) {
     report("is tagged 'whole' and is not made of other operators",
            "remove the tag: layers see the call of such an operator anyway");

@@ -62,7 +62,8 @@ std::span<const std::string> known_tags() {
                               "internal",
                               "differentiable_none",
                               "whole",
-                              "as_tensor"};
+                              "as_tensor",
+                              "may_wait"};
   return words;
 }
 

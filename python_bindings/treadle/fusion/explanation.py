@@ -19,13 +19,14 @@ class ExplainedGroup(NamedTuple):
     group: Group
     bytes: int  # that it reads and writes
     bytes_alone: int  # that its operators would read and write one after the other
+    way: str  # how they are computed: "in one pass", "as one convolution", "piece by piece"
 
     @property
     def cost(self) -> str:
         """The number of operators, and the bytes, in words."""
         count = len(self.group.steps)
         return (
-            f"{count} operator{'s' if count > 1 else ''} in one pass: "
+            f"{count} operator{'s' if count > 1 else ''} {self.way}: "
             f"{self.bytes} bytes instead of {self.bytes_alone}"
         )
 
@@ -70,7 +71,9 @@ def explain(x: Optional[Tensor] = None) -> Explanation:
     return Explanation(tuple(_explained(*parts) for parts in _C._describe_pending(x)))
 
 
-def _explained(shape: Any, reads: Any, nodes: Any, moved: int, alone: int) -> ExplainedGroup:
+def _explained(
+    shape: Any, reads: Any, nodes: Any, moved: int, alone: int, way: str
+) -> ExplainedGroup:
     steps = (
         Step(
             value,
@@ -82,4 +85,5 @@ def _explained(shape: Any, reads: Any, nodes: Any, moved: int, alone: int) -> Ex
         )
         for value, operator, arguments, dtype, strides, is_written in nodes
     )
-    return ExplainedGroup(Group(shape, tuple(Read(*r) for r in reads), tuple(steps)), moved, alone)
+    group = Group(shape, tuple(Read(*r) for r in reads), tuple(steps))
+    return ExplainedGroup(group, moved, alone, way)

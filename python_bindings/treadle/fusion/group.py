@@ -34,7 +34,7 @@ class Value(NamedTuple):
 
 
 # Lists are of dimensions; None is an argument that was left out.
-Argument = Union[Value, bool, int, float, complex, List[int], dtype, None]
+Argument = Union[Value, bool, int, float, complex, str, List[int], dtype, None]
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _call(step: Step, values: Dict[int, Tensor]) -> Tensor:
 
 
 _LIST = r"\([0-9, -]*\)"
-_ARGUMENT = re.compile(r"\[[^]]*\]|[^, ]+")
+_ARGUMENT = re.compile(r"'[^']*'|\[[^]]*\]|[^, ]+")
 _READ = re.compile(rf"%(\d+) = read (\w+) ({_LIST}) strides ({_LIST})(?:  # %(\d+) .*: (.*))?")
 _STEP = re.compile(rf"%(\d+) = ([\w:.]+)\((.*?)\) (\w+)(?: strides ({_LIST}) written)?")
 
@@ -198,7 +198,7 @@ def _dtype(name: str) -> dtype:
 def _argument(text: str) -> Argument:
     if text.startswith("%"):
         return Value(int(text[1:]))
-    if text.startswith("[") or text in ("True", "False", "None"):
+    if text.startswith(("[", "'")) or text in ("True", "False", "None"):
         return ast.literal_eval(text)
     for kind in (int, float, complex):
         try:

@@ -4,7 +4,7 @@
 // between strided tensors.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "aten/ops/reindex.h"
+#include "aten/ops/indexing/cpu/reindex.h"
 
 #include <algorithm>
 #include <cstring>
@@ -13,6 +13,7 @@
 #include "aten/engine/copy.h"
 #include "aten/ops/indexing/cpu/index_walk.h"
 #include "aten/ops/indexing/index_map.h"
+#include "aten/ops/reindex.h"
 #include "core/base/checked.h"
 
 namespace treadle::cpu {
@@ -126,6 +127,11 @@ void write_elements(const IndexMap& map, const Tensor& self, Element filler, con
   });
 }
 
+template <size_t size>
+void fill(const IndexMap& map, const Tensor& self, const Tensor& filler, const Tensor& out) {
+  write_elements(map, self, *filler.data_as<ElementBits<size>>(), out);
+}
+
 template <class T>
 void reindex_cpu(const Tensor& self, IntList shape, std::string_view indices,
                  const Scalar& overflow_value, const Tensor& out) {
@@ -141,4 +147,30 @@ const auto registered = register_kernels<aten::ops::reindex, DeviceType::CPU>(
     []<class T>() { return &reindex_cpu<T>; }, "reindex_cpu");
 
 }  // namespace
+
+Tensor reindex_filler(const Scalar& overflow_value, ScalarType dtype) {
+  using Op = aten::ops::reindex;
+  void* const kernel = Op::op.table().find(kCPU, Layout::Strided, dtype);
+  // Nothing is inside of no elements.
+  const Tensor none = empty_cpu({0}, dtype), filler = empty_cpu({1}, dtype);
+  reinterpret_cast<Op::Kernel*>(kernel)(none, {1}, "i0;", overflow_value, filler);
+  return filler;
+}
+
+void reindex_into(const IndexMap& map, const Tensor& self, const Tensor& filler,
+                  const Tensor& out) {
+  switch (out.element_size()) {
+    case 1:
+      return fill<1>(map, self, filler, out);
+    case 2:
+      return fill<2>(map, self, filler, out);
+    case 4:
+      return fill<4>(map, self, filler, out);
+    case 8:
+      return fill<8>(map, self, filler, out);
+    default:
+      return fill<16>(map, self, filler, out);
+  }
+}
+
 }  // namespace treadle::cpu
