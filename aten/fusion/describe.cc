@@ -2,6 +2,7 @@
 #include "aten/fusion/describe.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "aten/fusion/contraction.h"
 #include "aten/fusion/lock.h"
@@ -63,7 +64,8 @@ class Description {
     for (const Node* node : nodes_of(group)) {
       d.nodes.push_back(describe(group, *node, d));
       d.nodes.back().value = next_;
-      inside_.emplace_back(node, next_++);
+      inside_.emplace_back(node, next_);
+      numbers_[node] = next_++;
       add(d.bytes_alone, node->nbytes());
       if (d.nodes.back().is_written) d.bytes += node->nbytes();
     }
@@ -135,13 +137,14 @@ class Description {
     reads_.emplace_back(&source, next_);
     d.reads.push_back({next_, source.dtype, source.sizes, source.strides,
                        source.is_pending() ? why_apart(node, source, group) : "",
-                       source.is_pending() ? source.node->value : -1});
+                       source.is_pending() ? numbers_.at(source.node.get()) : -1});
     add(d.bytes, group.is_alone() ? bytes_in_memory(source) : source.nbytes());
     return next_++;
   }
 
   std::vector<std::pair<const Source*, int>> reads_;  // of the group, with their values
   std::vector<std::pair<const Node*, int>> inside_;   // computed by the group
+  std::unordered_map<const Node*, int> numbers_;      // of all groups so far
   int next_ = 0;
 };
 
