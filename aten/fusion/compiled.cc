@@ -28,6 +28,7 @@ struct Registry {
   ForkSafeMutex mutex;
   std::unordered_map<std::string, Source> sources;
   std::deque<std::string> wanted;
+  bool has_ended = false;
   int64_t open = 0;  // wanted, and not given back
   // Counts `wanted`. A semaphore, since a child process inherits no waiter of it.
   std::counting_semaphore<> count{0};
@@ -70,11 +71,19 @@ std::vector<std::string> take_wanted(size_t most) {
   while (count < most && all.count.try_acquire()) ++count;
   std::vector<std::string> taken;
   const std::lock_guard lock(all.mutex);
+  if (all.has_ended) return taken;
   for (; count > 0; --count) {
     taken.push_back(std::move(all.wanted.front()));
     all.wanted.pop_front();
   }
   return taken;
+}
+
+void end_taking() {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.has_ended = true;
+  all.count.release();
 }
 
 void set_compiled(const std::string& source, void* function) {

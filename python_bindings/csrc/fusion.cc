@@ -98,6 +98,7 @@ void init_fusion(PyObject* module) {
         fusion::set_compiled(source, reinterpret_cast<void*>(function));
       },
       py::arg("source"), py::arg("function"), "Its function; 0: it could not be compiled.");
+  m.def("_end_taking_loops", &fusion::end_taking, "Ends the wait: the program ends.");
   m.def("_want_loops_again", &fusion::want_again,
         "In a child process: wants what was taken in its parent.");
   m.def(

@@ -66,7 +66,6 @@ class _Worker:
         self._compiler: Optional[subprocess.Popen] = None
         self._kept: List[ctypes.CDLL] = []
         self._ends = False
-        self._is_idle = threading.Event()
 
     def start(self) -> None:
         if self._thread is None:
@@ -76,24 +75,24 @@ class _Worker:
     def start_again(self) -> None:
         """In a child process, which has no thread but the one that forked."""
         if self._thread is not None:
-            self._thread, self._compiler, self._is_idle = None, None, threading.Event()
+            self._thread, self._compiler = None, None
             _C._want_loops_again()
             self.start()
 
     def end(self) -> None:
         """At the end of the program: leaves no process and no half-made file."""
+        if self._thread is None:
+            return
         self._ends = True
         compiler = self._compiler
         if compiler is not None:
             compiler.kill()
-        if self._thread is not None:
-            self._is_idle.wait(1)
+        # Python's end would tear the thread out of a call in C++.
+        _C._end_taking_loops()
+        self._thread.join()
 
     def _run(self) -> None:
-        while True:
-            self._is_idle.set()
-            loops = _C._take_wanted_loops(_MOST_AT_ONCE)
-            self._is_idle.clear()
+        while loops := _C._take_wanted_loops(_MOST_AT_ONCE):
             try:
                 found = self._functions(loops)
             except Exception:  # no compiler, no room on the disk: the operators' own loops run
@@ -137,12 +136,13 @@ class _Worker:
         return int(function())
 
     def _compile(self, command: List[str]) -> None:
-        if self._ends:
-            raise _compiler.CompilerError("the program ends")
-        self._compiler = subprocess.Popen(
+        with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        status = self._compiler.wait()
+        ) as compiler:
+            self._compiler = compiler
+            if self._ends:
+                compiler.kill()
+            status = compiler.wait()
         self._compiler = None
         if status != 0:
             raise _compiler.CompilerError(f"it ended with status {status}")
