@@ -10,6 +10,7 @@
 #include "aten/ops/amax.h"
 #include "aten/ops/amin.h"
 #include "aten/ops/broadcast_tensors.h"
+#include "aten/ops/cat.h"
 #include "aten/ops/cdist.h"
 #include "aten/ops/clamp_min.h"
 #include "aten/ops/cosine_similarity.h"
@@ -25,6 +26,7 @@
 #include "aten/ops/linalg_vector_norm.h"
 #include "aten/ops/movedim.h"
 #include "aten/ops/mul.h"
+#include "aten/ops/narrow.h"
 #include "aten/ops/norm.h"
 #include "aten/ops/pairwise_distance.h"
 #include "aten/ops/pdist.h"
@@ -198,7 +200,23 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t
 }
 
 Tensor pdist(const Tensor& self, double p) {
+  // Many points are taken in bands, each with the points from its first one on, since the other
+  // half of the pairs is not wanted. The gradient of so many slices would take long.
+  constexpr int64_t kMany = 256, kBands = 8;
   const int64_t n = self.size(0);
+  if (n >= kMany && !(grad_enabled() && self.requires_grad())) {
+    std::vector<Tensor> found;
+    found.reserve(static_cast<size_t>(n));
+    const int64_t step = (n + kBands - 1) / kBands;
+    for (int64_t first = 0; first < n; first += step) {
+      const int64_t count = std::min(step, n - first), others = n - first;
+      const Tensor all = aten::_cdist(aten::narrow(self, 0, first, count),
+                                      aten::narrow(self, 0, first, others), p);
+      for (int64_t i = 0; i < count; ++i)
+        found.push_back(aten::narrow(aten::select(all, 0, i), 0, i + 1, others - i - 1));
+    }
+    return aten::cat(found);
+  }
   const Tensor pairs = aten::triu_indices(n, n, 1, ScalarType::Int64, std::nullopt, self.device());
   return aten::index(aten::_cdist(self, self, p),
                      {aten::select(pairs, 0, 0), aten::select(pairs, 0, 1)});

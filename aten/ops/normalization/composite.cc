@@ -17,6 +17,7 @@
 #include "aten/ops/empty.h"
 #include "aten/ops/empty_like.h"
 #include "aten/ops/layer_norm.h"
+#include "aten/ops/movedim.h"
 #include "aten/ops/mul.h"
 #include "aten/ops/native_batch_norm.h"
 #include "aten/ops/native_layer_norm.h"
@@ -46,6 +47,31 @@ Tensor dropout_mask(const char* op, const Tensor& input, double p) {
 void floating_input(const char* op, const Tensor& input) {
   check<ErrorKind::Runtime>(input.is_floating_point(), OpName(op),
                             "expected input of a floating dtype, got ", input.dtype());
+}
+
+// Whether memory has all channels of one position after another, and is dense.
+bool channels_are_innermost(const Tensor& t) {
+  int64_t expected = t.size(1);
+  const auto follows = [&](int64_t d) {
+    const bool is_next = t.size(d) == 1 || t.stride(d) == expected;
+    expected *= t.size(d);
+    return is_next;
+  };
+  bool all = t.stride(1) == 1;
+  for (int64_t d = t.dim() - 1; d >= 2; --d) all = follows(d) && all;
+  return follows(0) && all;
+}
+
+// By the statistics of the batch. An input whose channels are innermost in memory is a matrix with
+// a column for each channel, and its result has the same layout.
+std::tuple<Tensor, Tensor, Tensor> batch_norm_train(const Tensor& input, const Tensor& weight,
+                                                    const Tensor& bias, double eps) {
+  if (!input.is_cpu() || input.is_contiguous() || !channels_are_innermost(input))
+    return aten::_batch_norm_train(input, weight, bias, eps);
+  const Tensor last = aten::movedim(input, 1, -1);
+  const auto [rows, mean, var] =
+      aten::_batch_norm_train(aten::reshape(last, {-1, input.size(1)}), weight, bias, eps);
+  return {aten::movedim(aten::reshape(rows, last.sizes()), -1, 1), mean, var};
 }
 
 // The results of batch normalisation; in training with the statistics of the batch.
@@ -81,7 +107,7 @@ BatchNormalised batch_normalised(const Tensor& input, const Tensor& weight, cons
     return {out, {}, {}};
   }
   if (training) {
-    const auto [output, mean, var] = aten::_batch_norm_train(input, weight, bias, eps);
+    const auto [output, mean, var] = batch_norm_train(input, weight, bias, eps);
     if (running_mean.defined()) {
       const NoGrad no_grad;
       const double n = static_cast<double>(input.numel() / std::max<int64_t>(1, channels));

@@ -11,7 +11,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "aten/backend/cpu/transpose.h"
 #include "aten/ops/_batch_norm_backward.h"
 #include "aten/ops/_batch_norm_train.h"
 #include "aten/ops/normalization/cpu/norm_loops.h"
@@ -77,19 +76,6 @@ struct Channels {
     }
   }
 };
-
-// Whether memory has all channels of one position after another, and is dense.
-bool channels_are_innermost(const Tensor& t) {
-  int64_t expected = t.size(1);
-  const auto follows = [&](int64_t d) {
-    const bool is_next = t.size(d) == 1 || t.stride(d) == expected;
-    expected *= t.size(d);
-    return is_next;
-  };
-  bool all = t.stride(1) == 1;
-  for (int64_t d = t.dim() - 1; d >= 2; --d) all = follows(d) && all;
-  return follows(0) && all;
-}
 
 // A matrix with a column for each channel, as rows that are worth a loop: short ones are taken
 // several at once, so that a channel has several columns. The last row may be shorter.
@@ -258,36 +244,6 @@ void batch_norm_planes(const Channels& s, const T* x, const T* w, const T* b, co
       });
 }
 
-// Of an input whose channels are innermost in memory, as its result's are not.
-template <class T>
-void batch_norm_channels_last(const Channels& s, const T* x, const T* w, const T* b,
-                              compute_type<T> eps, T* y, compute_type<T>* mean,
-                              compute_type<T>* var) {
-  using C = compute_type<T>;
-  const NormLoops<T>& loops = simd::norm_loops<T>();
-  column_moments(Columns(s.count(), s.channels), x, mean, var);
-  constexpr int64_t kItem = sizeof(T), kPositions = 1024;  // of a tile, which stays in a cache
-  const int64_t band = transpose_band(kItem), bands = (s.channels + band - 1) / band;
-  const int64_t grain = std::max<int64_t>(1, grain_of(s.plane) / band);
-  parallel_for(s.batch * bands, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % bands * band, last = std::min(s.channels, first + band);
-      const int64_t image = i / bands * s.channels * s.plane;
-      for (int64_t at = 0; at < s.plane; at += kPositions) {
-        const int64_t count = std::min(kPositions, s.plane - at);
-        const TransposedPlane tile{s.channels, count, s.plane * kItem, s.channels * kItem, kItem};
-        transpose_rows(tile, reinterpret_cast<char*>(y + image + at),
-                       reinterpret_cast<const char*>(x + image + at * s.channels), first, last);
-        for (int64_t c = first; c < last; ++c) {
-          T* const row = y + image + c * s.plane + at;
-          const C scale = static_cast<C>(w[c]) / std::sqrt(var[c] + eps);
-          loops.result(row, row, count, mean[c], scale, static_cast<C>(b[c]));
-        }
-      }
-    }
-  });
-}
-
 template <class T>
 void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
                           const Tensor& out, const Tensor& mean, const Tensor& var) {
@@ -301,8 +257,6 @@ void batch_norm_train_cpu(const Tensor& input, const Tensor& weight, const Tenso
   if (s.plane == 1)
     run(dense(input),
         [&](auto... to) { batch_norm_columns<T>(Columns(s.batch, s.channels), to...); });
-  else if (!input.is_contiguous() && channels_are_innermost(input))
-    run(input, [&](auto... to) { batch_norm_channels_last<T>(s, to...); });
   else
     run(dense(input), [&](auto... to) { batch_norm_planes<T>(s, to...); });
 }

@@ -114,36 +114,55 @@ void grid_sampler_backward_cpu(const Tensor& grad, const Tensor& input, const Te
   const Tensor in = aten::contiguous(input), g = aten::contiguous(grid),
                gr = aten::contiguous(grad);
   const bool cubic = interpolation_mode == GridMode::kCubic;
-  // An image at a time: its points add to the same elements.
+  // What the channels share. A point that stands still along a dimension has no slope there,
+  // whatever the pixel is.
+  struct Pixel {
+    int64_t at, place, point;
+    C weight, slope[3];
+    bool still[3];
+  };
+  // An image at a time: its points add to the same elements. Some points are taken through a
+  // channel together, since the channels of a point lie far apart in memory.
+  constexpr int64_t kPoints = 32;
   parallel_chunks(s.batch, [&](int64_t image) {
     Neighbours<C> n[3];
     ImageSums<C> sums(s);
-    for (int64_t p = 0; p < s.points; ++p) {
-      const int64_t at_grid = (image * s.points + p) * s.coordinates;
-      s.find<C>(reader(g.data_as<T>() + at_grid), n);
-      int64_t places[64], count = 0;
-      s.for_neighbours(n, [&](int64_t at, int, int, int) { places[count++] = sums.place(at); });
-      C slope[3] = {0, 0, 0};
-      for (int64_t c = 0; c < s.channels; ++c) {
-        const int64_t plane = image * s.channels + c;
-        const T* from = in.data_as<T>() + plane * s.in_size();
-        const C share = static_cast<C>(gr.data_as<T>()[plane * s.points + p]);
-        const int64_t* place = places;
+    std::vector<Pixel> pixels;
+    for (int64_t first = 0; first < s.points; first += kPoints) {
+      const int64_t points = std::min(kPoints, s.points - first);
+      const int64_t at_grid = (image * s.points + first) * s.coordinates;
+      pixels.clear();
+      for (int64_t p = 0; p < points; ++p) {
+        s.find<C>(reader(g.data_as<T>() + at_grid + p * s.coordinates), n);
         s.for_neighbours(n, [&](int64_t at, int i, int j, int k) {
           const C wz = n[0].weight[i], wy = n[1].weight[j], wx = n[2].weight[k];
-          sums[*place++ + c * sums.step()] += share * (wz * wy * wx);
-          const C value = share * static_cast<C>(from[at]);
-          // A point that stands still has no slope, whatever the pixel is.
-          const auto along = [&](C own, C others) {
-            return own == 0 && !cubic ? C(0) : value * own * others;
-          };
-          slope[0] += along(n[0].slope[i], wy * wx);
-          slope[1] += along(n[1].slope[j], wz * wx);
-          slope[2] += along(n[2].slope[k], wz * wy);
+          const C sz = n[0].slope[i], sy = n[1].slope[j], sx = n[2].slope[k];
+          pixels.push_back({at,
+                            sums.place(at),
+                            p,
+                            wz * wy * wx,
+                            {sz * (wy * wx), sy * (wz * wx), sx * (wz * wy)},
+                            {sz == 0 && !cubic, sy == 0 && !cubic, sx == 0 && !cubic}});
         });
       }
-      for (int64_t c = 0; c < s.coordinates; ++c)
-        grad_grid.data_as<T>()[at_grid + c] = static_cast<T>(slope[2 - c]);
+      C slopes[kPoints][3] = {};
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const int64_t plane = image * s.channels + c;
+        const T* const from = in.data_as<T>() + plane * s.in_size();
+        const T* const shares = gr.data_as<T>() + plane * s.points + first;
+        for (const Pixel& pixel : pixels) {
+          const C share = static_cast<C>(shares[pixel.point]);
+          sums[pixel.place + c * sums.step()] += share * pixel.weight;
+          const C value = share * static_cast<C>(from[pixel.at]);
+          for (int64_t d = 3 - s.coordinates; d < 3; ++d)
+            slopes[pixel.point][d] += pixel.still[d] ? C(0) : value * pixel.slope[d];
+        }
+      }
+      for (int64_t p = 0; p < points; ++p) {
+        for (int64_t c = 0; c < s.coordinates; ++c)
+          grad_grid.data_as<T>()[at_grid + p * s.coordinates + c] =
+              static_cast<T>(slopes[p][2 - c]);
+      }
     }
     sums.store(grad_input.data_as<T>() + image * s.channels * s.in_size());
   });
