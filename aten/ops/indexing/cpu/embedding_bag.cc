@@ -3,12 +3,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/backend/cpu/long_sums.h"
-#include "aten/backend/cpu/work_space.h"
 #include "aten/ops/_embedding_bag.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/indexing/cpu/entry_bounds.h"
@@ -22,22 +20,20 @@ enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
 // The start of each bag and the end of the last. The last bag ends with the indices, whatever the
 // offsets say.
-WorkSpace<int64_t> checked_bounds(const Tensor& offsets, int64_t bags, int64_t count) {
-  WorkSpace<int64_t> bounds(bags + 1);
-  bounds[bags] = count;
-  std::copy_n(offsets.data_as<int64_t>(), offsets.numel(), bounds.data());
-  if (bags == 0) return bounds;
+std::vector<int64_t> checked_bounds(const Tensor& offsets, int64_t bags, int64_t count) {
+  const int64_t* p = offsets.data_as<int64_t>();
+  std::vector<int64_t> bounds(p, p + offsets.numel());
+  if (static_cast<int64_t>(bounds.size()) == bags) bounds.push_back(count);
+  if (bounds.size() == 1) return bounds;
   check<ErrorKind::Runtime>(bounds[0] == 0, OpName("embedding_bag"),
                             "expected offsets that begin with 0, got ", bounds[0]);
-  bool rises = true;  // asked of all first, without a branch for each
-  for (int64_t b = 1; b <= bags; ++b) rises &= (bounds[b] >= bounds[b - 1]) & (bounds[b] <= count);
-  for (int64_t b = 1; b <= bags && !rises; ++b) {
+  for (size_t b = 1; b < bounds.size(); ++b) {
     check<ErrorKind::Runtime>(bounds[b] >= bounds[b - 1] && bounds[b] <= count,
                               OpName("embedding_bag"),
                               "expected offsets that do not fall and stay within ", count,
                               " indices, got ", bounds[b], " after ", bounds[b - 1]);
   }
-  bounds[bags] = count;
+  bounds.back() = count;
   return bounds;
 }
 
@@ -113,9 +109,8 @@ struct BagRows {
 // The bags, with the number of the bag and of the rows that are in it.
 template <class T>
 struct Bags {
-  const int64_t* indices;
-  int64_t index_count;
-  const int64_t* bounds;
+  const std::vector<int64_t>& indices;
+  const std::vector<int64_t>& bounds;
   const T* factors;
   int64_t padding_idx;
   int64_t *bag_of, *bag_size;
@@ -123,8 +118,8 @@ struct Bags {
   BagRows<T> rows_of(int64_t bag, std::vector<int64_t>& rows, std::vector<T>& chosen) const {
     const int64_t first = bounds[bag], count = bounds[bag + 1] - first;
     std::fill_n(bag_of + first, count, bag);
-    BagRows<T> found{indices + first, factors ? factors + first : nullptr, count,
-                     index_count - first};
+    BagRows<T> found{indices.data() + first, factors ? factors + first : nullptr, count,
+                     static_cast<int64_t>(indices.size()) - first};
     if (padding_idx >= 0) leave_out_padding(found, rows, chosen);
     bag_size[bag] = found.count;
     return found;
@@ -183,52 +178,20 @@ void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
       per_sample_weights.defined() ? aten::contiguous(per_sample_weights) : Tensor();
   const int64_t bag_count = out.size(0), width = out.size(1), rows = weight.size(0);
   const int64_t count = index.numel();
-  // A copy, which no other thread writes once it is checked.
-  const WorkSpace<int64_t> named(count);
-  std::copy_n(index.data_as<int64_t>(), count, named.data());
+  const std::vector<int64_t> named(index.data_as<int64_t>(), index.data_as<int64_t>() + count);
   for (int64_t k = all_inside(named.data(), count, rows, 0) ? count : 0; k < count; ++k) {
     const int64_t i = named[k];
     check<ErrorKind::Runtime>(i >= 0 && i < rows, OpName("embedding_bag"), "expected index in [0, ",
                               rows, "), got index = ", i);
   }
-  const WorkSpace<int64_t> bounds = checked_bounds(starts, bag_count, count);
+  const std::vector<int64_t> bounds = checked_bounds(starts, bag_count, count);
   const int64_t row_stride = weight.stride(0), stride = weight.stride(1);
   const T* const table = weight.data_as<T>();
   const T* const factor = factors.defined() ? factors.data_as<T>() : nullptr;
   if (bag_count == 0) std::fill_n(bag_of.data_as<int64_t>(), count, int64_t{0});
-  const Bags<T> bags{named.data(),
-                     count,
-                     bounds.data(),
-                     factor,
-                     padding_idx,
-                     bag_of.data_as<int64_t>(),
-                     bag_size.data_as<int64_t>()};
+  const Bags<T> bags{
+      named, bounds, factor, padding_idx, bag_of.data_as<int64_t>(), bag_size.data_as<int64_t>()};
   const simd::RowTable<T> source{table, row_stride, width};
-  // Bags that leave nothing out, of rows whose elements are side by side.
-  const auto add_up_whole = [&](int64_t begin, int64_t end) {
-    if constexpr (std::is_same_v<T, compute_type<T>>) {
-      constexpr int64_t kNear = 1 << 19;  // bytes
-      const bool is_far = rows * width * int64_t{sizeof(T)} > kNear;
-      const simd::BagsOfRows<T> all{named.data(), bounds.data(), factor,
-                                    count,        mode == kMean, is_far};
-      simd::sum_bags<T>()(source, all, begin, end, out.data_as<T>() + begin * width);
-      std::optional<BagSums<T>> long_sums;
-      for (int64_t bag = begin; bag < end; ++bag) {
-        const int64_t first = bounds[bag], terms = bounds[bag + 1] - first;
-        // So many at once that most bags take no loop. The next bags write over what is too much.
-        constexpr int64_t kAtOnce = 8;
-        int64_t* const bag_of = bags.bag_of + first;
-        const bool fits = first + kAtOnce <= bounds[end];
-        if (fits) std::fill_n(bag_of, kAtOnce, bag);
-        for (int64_t i = fits ? kAtOnce : 0; i < terms; ++i) bag_of[i] = bag;
-        bags.bag_size[bag] = terms;
-        if (terms <= kSumRun) continue;
-        if (!long_sums) long_sums.emplace(source);
-        long_sums->sum(named.data() + first, factor ? factor + first : nullptr, terms,
-                       count - first, mode == kMean ? terms : 1, out.data_as<T>() + bag * width);
-      }
-    }
-  };
   const auto for_each_bag = [&](int64_t begin, int64_t end, auto&& f) {
     std::vector<int64_t> kept;
     std::vector<T> chosen;
@@ -251,10 +214,7 @@ void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
                    });
                  }
                  if constexpr (std::is_same_v<T, compute_type<T>>) {
-                   if (stride == 1 || width == 1) {
-                     if (padding_idx < 0) return add_up_whole(begin, end);
-                     return add_up(BagSums<T>(source), begin, end);
-                   }
+                   if (stride == 1 || width == 1) return add_up(BagSums<T>(source), begin, end);
                  }
                  add_up(StridedBagSums<T>(source, stride), begin, end);
                });
