@@ -5,7 +5,8 @@
     ./dev bench fusion --compiled      # with compiled loops (treadle.fusion.enable(compile=True))
 
 Times are medians of rounds in turn. "blocks" is fusion without compiled loops; "own" is Treadle's
-own kernel for the same, where there is one; "add" is one `add` with `out=` of the same size. NumPy, and PyTorch if it can be imported, run the
+own kernel for the same, where there is one; "add" is one `add` with `out=` of the same size. NumPy,
+and PyTorch if it can be imported, run the
 programs, too. Each figure is the time that fusion takes over the other's: below 1, it is faster.
 """
 

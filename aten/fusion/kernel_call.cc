@@ -41,8 +41,9 @@ void add_plain(Factor& factor, const IndexTerm& term, int64_t stride, IntList lo
       {loops[static_cast<size_t>(term.loop)], term.factor * stride, 0, {{term.loop, 1}}, true});
 }
 
-// Makes axes plain: those of one index that is inside, and those whose indices are like digits, such
-// as 8 * i + j for a j below 8; of two indices only if asked for, since a convolution may have such.
+// Makes axes plain: those of one index that is inside, and those whose indices are like digits,
+// such as 8 * i + j for a j below 8; of two indices only if asked for, since a convolution may have
+// such.
 // False for what no kernel has.
 bool simplify(Factor& factor, IntList loops, bool splits_pairs) {
   std::vector<IndexAxis> given;

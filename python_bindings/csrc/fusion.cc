@@ -50,9 +50,9 @@ py::list arguments_of(const fusion::DescribedNode& node) {
   return arguments;
 }
 
-// (shape, reads, nodes, bytes, way) of each group: reads are (value, dtype, sizes, strides, why, source), nodes
-// (value, operator, arguments, dtype, strides, is_written), where an argument that is a value is a
-// tuple with its number.
+// (shape, reads, nodes, bytes, bytes alone, way) of each group: reads are (value, dtype, sizes,
+// strides, why, source), nodes (value, operator, arguments, dtype, strides, is_written), where an
+// argument that is a value is a tuple with its number.
 py::list describe(const py::object& tensor) {
   py::list groups;
   const Tensor looked_at = tensor.is_none() ? Tensor() : unwrap(tensor.ptr());

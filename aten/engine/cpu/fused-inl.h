@@ -26,8 +26,9 @@ HWY_INLINE Vec<float> rounded(Vec<float> v) {
   return load_computed(narrow, kLanes);
 }
 
-// The block of several operators on vectors of T: Fn::eval takes the tensors' elements, the
-// numbers, and put(number, value), which it calls for each result. kBools: whether a result is of bools.
+// The block of several operators on vectors of T: Fn::eval takes the elements of the tensors, the
+// numbers, and put(number, value), which it calls for each result.
+// kBools: whether a result is of bools.
 template <class Fn, class T, int kTensors, int kScalars, bool... kBools>
 void fused_block(void* const* out, const void* const* in, const Scalar* scalars, int64_t n,
                  Pass pass) {

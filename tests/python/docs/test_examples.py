@@ -1,5 +1,5 @@
-"""Every program in examples/ reaches what it says it reaches; those beside each other there run with
-`import torch` alone, those in examples/fusion/ show what is Treadle's own.
+"""Every program in examples/ reaches what it says it reaches; those beside each other there run
+with `import torch` alone, those in examples/fusion/ show what is Treadle's own.
 
 A program says so in its docstring, in a line that begins
 

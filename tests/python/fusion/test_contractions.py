@@ -212,7 +212,8 @@ def random_index(draw: random.Random, loops: Sequence[int]) -> str:
         lambda: f"i{draw.randrange(len(loops))}",
         lambda: (
             f"i{draw.randrange(len(loops))} * {draw.choice([1, 2, -1, 3])} + "
-            f"i{draw.randrange(len(loops))} * {draw.choice([1, 2, -1, -2])} - {draw.randrange(-2, 4)}"
+            f"i{draw.randrange(len(loops))} * {draw.choice([1, 2, -1, -2])}"
+            f" - {draw.randrange(-2, 4)}"
         ),
         lambda: f"i{draw.randrange(len(loops))} // {draw.randrange(1, 4)}",
         lambda: f"(i{draw.randrange(len(loops))} + i{draw.randrange(len(loops))}) % 3",
