@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/pointwise.h"
 
+#include <algorithm>
+
 #include "aten/engine/backends/generated.h"
 #include "aten/engine/contract.h"
 #include "aten/engine/copy.h"
@@ -501,10 +503,21 @@ bool can_wait(const PointwiseOp& op, const Types& types) {
          !may_stop_half_way(op, types);
 }
 
+// Whether so many elements are worth waiting for. So are fewer, of what waits: a look would compute
+// that.
+bool is_worth_waiting(int64_t numel, TensorRefs inputs) {
+  const int64_t least = least_deferred();
+  return numel >= least ||
+         (least != kDeferNever && std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) {
+            return t->defined() && t->storage()->needs_care();
+          }));
+}
+
 // The pending result of a simple call; undefined where it must run now.
 [[gnu::cold]] Tensor try_defer_simple(const PointwiseOp& op, const Types& types, TensorRefs inputs,
                                       ArrayRef<Scalar> scalars, const Tensor& shape) {
-  if (shape.numel() == 0 || !can_wait(op, types)) return {};
+  const int64_t numel = shape.numel();
+  if (numel == 0 || !is_worth_waiting(numel, inputs) || !can_wait(op, types)) return {};
   return deferral().pointwise({op, types.compute, types.result, inputs, scalars, shape.sizes(),
                                contiguous_strides(shape.sizes())});
 }
@@ -513,8 +526,10 @@ bool can_wait(const PointwiseOp& op, const Types& types) {
 [[gnu::cold]] Tensor try_defer(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
                                ArrayRef<Scalar> scalars, uint32_t promoting) {
   const int64_t numel = checked_numel(p.shape, item_size(p.types.result));
-  if (!p.device.is_cpu() || numel == 0 || numel < least_deferred() || !can_wait(op, p.types))
+  if (!p.device.is_cpu() || numel == 0 || !is_worth_waiting(numel, inputs) ||
+      !can_wait(op, p.types)) {
     return {};
+  }
   Scalar rounded[kMaxPointwiseScalars];
   round_scalars(p, op.promote, scalars, promoting, rounded);
   return deferral().pointwise(
@@ -590,7 +605,7 @@ Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
   if (const Tensor* shape = find_simple(kCPU, op.promote, inputs, scalars, promoting)) [[likely]] {
     const Types types = types_for(op.promote, shape->dtype());
     if (void* kernel = op.op->table().find(kCPU, Layout::Strided, types.cell)) [[likely]] {
-      if (shape->numel() >= least_deferred()) [[unlikely]] {
+      if (least_deferred() != kDeferNever) [[unlikely]] {
         Tensor out = try_defer_simple(op, types, inputs, scalars, *shape);
         if (out.defined()) return out;
       }

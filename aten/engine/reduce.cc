@@ -247,7 +247,8 @@ bool is_fold(const ReduceOp& op, const Plan& plan, const Tensor& self) {
 // The pending result of a call; undefined where it must run now.
 [[gnu::cold]] Tensor try_defer(const ReduceOp& op, const Plan& plan, const Tensor& self,
                                bool keepdim) {
-  if (plan.dims.empty() || !self.is_cpu() || self.numel() == 0 || self.numel() < least_deferred() ||
+  if (plan.dims.empty() || !self.is_cpu() || self.numel() == 0 ||
+      (self.numel() < least_deferred() && !self.storage()->needs_care()) ||
       !runs_generated_loops(op, plan)) {
     return {};
   }

@@ -43,6 +43,22 @@ def test_a_block_a_function_and_a_generator() -> None:
     assert waits(next(values)) and not waits(x + 1) and waits(next(values))
 
 
+def test_small_results_of_what_waits_wait() -> None:
+    x = treadle.randn(8, 100)
+    with treadle.fuse(least=800):
+        mean = x.mean(-1, keepdim=True)
+        y = x / ((mean * mean + 1) ** 0.5)
+        assert len(explain(y).groups) == 1 and len(explain(y).groups[0].group.steps) == 5
+        means = y.mean(-1) * 2
+        assert waits(means)
+        z = treadle.randn(8)
+        assert not waits(z + 1)
+    with treadle.fuse(enabled=False):
+        mean = x.mean(-1, keepdim=True)
+        expected = (x / ((mean * mean + 1) ** 0.5)).mean(-1) * 2
+    assert means.tolist() == expected.tolist()
+
+
 def test_everywhere_and_an_exception_in_a_block() -> None:
     x = treadle.randn(8)
     found = []
