@@ -16,7 +16,6 @@ struct CheckedContraction {
   IntList shape;  // of the result
   IntList dims;
   bool keepdim;
-  bool is_fold;  // a program could compute it: CheckedFold
 };
 
 // The pending result; undefined where the call is another fold, or must run now. Defined by

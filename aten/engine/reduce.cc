@@ -252,15 +252,14 @@ bool is_fold(const ReduceOp& op, const Plan& plan, const Tensor& self) {
       !runs_generated_loops(op, plan)) {
     return {};
   }
-  const bool fold = is_fold(op, plan, self);
   if (self.storage()->needs_care()) {
     if (Tensor out = defer_contraction(
-            {op, plan.compute, plan.result, self, plan.sizes, plan.dims, keepdim, fold});
+            {op, plan.compute, plan.result, self, plan.sizes, plan.dims, keepdim});
         out.defined()) {
       return out;
     }
   }
-  if (!fold) return {};
+  if (!is_fold(op, plan, self)) return {};
   return deferral().fold(
       {op, plan.compute, plan.result, self, plan.sizes, plan.reduced, plan.dims, keepdim});
 }

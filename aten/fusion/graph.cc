@@ -317,13 +317,13 @@ class Graph final : public Deferral, public PendingValues {
     return true;
   }
 
-  // Whether the fold is of what is better not written. A program has folds of products that no
-  // reindex is part of, where it can.
+  // Whether the fold is of what a reindex reads, which is better not written. Other products keep
+  // the order of their sum.
   static bool folds_unwritten(const Node& folded, const CheckedContraction& call) {
     const bool is_of_products =
         folded.pointwise != nullptr &&
         is_product_of_repeated(*folded.pointwise, folded.inputs, folded.numel());
-    if (is_of_products ? call.is_fold : folded.waits_for_look == 0) return false;
+    if (is_of_products || folded.waits_for_look == 0) return false;
     if (!can_cut(call.op) &&
         product(folded.shape) / std::max<int64_t>(1, product(call.shape)) > kLargestPiece) {
       return false;

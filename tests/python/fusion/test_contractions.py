@@ -53,7 +53,16 @@ def conv2d(
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
     (n, k), m = a.shape, b.shape[1]
-    return (meta.broadcast(a, (n, k, m), (2,)) * meta.broadcast(b, (n, k, m), (0,))).sum(1)
+    return (meta.reindex(a, (n, k, m), ["i0", "i1"]) * meta.broadcast(b, (n, k, m), (0,))).sum(1)
+
+
+def test_a_product_by_broadcasting_alone_keeps_its_bits() -> None:
+    a, b = treadle.randn(30, 20), treadle.randn(20, 25)
+    results = []
+    for mode in (treadle.fuse(enabled=False), treadle.fuse(least=0)):
+        with mode:
+            results.append([(a[:, :, None] * b).sum(1), (a[:, :, None] * b).sum((0, 1))])
+    assert all(treadle.equal(x, y) for x, y in zip(*results))
 
 
 def ways(t: Tensor) -> List[str]:
