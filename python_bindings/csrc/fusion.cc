@@ -90,8 +90,13 @@ void init_fusion(PyObject* module) {
   m.def("_set_compiling", &fusion::set_compiling, py::arg("on"),
         "Whether somebody takes wanted loops and compiles them.");
   m.def("_is_compiling", &fusion::is_compiling, "What _set_compiling was given.");
-  m.def("_take_wanted_loops", &fusion::take_wanted, py::arg("most"),
-        py::call_guard<py::gil_scoped_release>(), "Waits for sources of loops that are wanted.");
+  m.def(
+      "_take_wanted_loops",
+      [](size_t most) {
+        const ReleaseGil released;
+        return fusion::take_wanted(most);
+      },
+      py::arg("most"), "Waits for sources of loops that are wanted.");
   m.def(
       "_set_compiled_loop",
       [](const std::string& source, uintptr_t function) {
