@@ -5,7 +5,6 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
-#include <semaphore>
 #include <unordered_map>
 
 #include "core/base/fork_safe_mutex.h"
@@ -28,10 +27,7 @@ struct Registry {
   ForkSafeMutex mutex;
   std::unordered_map<std::string, Source> sources;
   std::deque<std::string> wanted;
-  bool has_ended = false;
   int64_t open = 0;  // wanted, and not given back
-  // Counts `wanted`. A semaphore, since a child process inherits no waiter of it.
-  std::counting_semaphore<> count{0};
 };
 
 // Never destroyed: the compiler's thread may outlive the objects of this file.
@@ -59,31 +55,19 @@ void* find_compiled(const std::string& source) {
   if (known.function == nullptr && ++known.uses == kUsesBeforeWanted) {
     all.wanted.push_back(source);
     ++all.open;
-    all.count.release();
   }
   return known.function;
 }
 
 std::vector<std::string> take_wanted(size_t most) {
   Registry& all = registry();
-  all.count.acquire();
-  size_t count = 1;
-  while (count < most && all.count.try_acquire()) ++count;
   std::vector<std::string> taken;
   const std::lock_guard lock(all.mutex);
-  if (all.has_ended) return taken;
-  for (; count > 0; --count) {
+  while (taken.size() < most && !all.wanted.empty()) {
     taken.push_back(std::move(all.wanted.front()));
     all.wanted.pop_front();
   }
   return taken;
-}
-
-void end_taking() {
-  Registry& all = registry();
-  const std::lock_guard lock(all.mutex);
-  all.has_ended = true;
-  all.count.release();
 }
 
 void set_compiled(const std::string& source, void* function) {
@@ -104,7 +88,6 @@ void want_again() {
       continue;
     }
     all.wanted.push_back(text);
-    all.count.release();
   }
   all.open = static_cast<int64_t>(all.wanted.size());
 }

@@ -17,10 +17,8 @@ void set_compiling(bool on) noexcept;
 // The function of a source; null as long as there is none. Counts the uses.
 void* find_compiled(const std::string& source);
 
-// Waits for sources that are wanted, and takes at most so many: none after end_taking().
+// Takes sources that are wanted, at most so many.
 std::vector<std::string> take_wanted(size_t most);
-// Ends the wait of the one who takes, and all later ones: the program ends.
-void end_taking();
 // Null where it could not be compiled: nobody asks again.
 void set_compiled(const std::string& source, void* function);
 

@@ -90,20 +90,14 @@ void init_fusion(PyObject* module) {
   m.def("_set_compiling", &fusion::set_compiling, py::arg("on"),
         "Whether somebody takes wanted loops and compiles them.");
   m.def("_is_compiling", &fusion::is_compiling, "What _set_compiling was given.");
-  m.def(
-      "_take_wanted_loops",
-      [](size_t most) {
-        const ReleaseGil released;
-        return fusion::take_wanted(most);
-      },
-      py::arg("most"), "Waits for sources of loops that are wanted.");
+  m.def("_take_wanted_loops", &fusion::take_wanted, py::arg("most"),
+        "Takes sources of loops that are wanted.");
   m.def(
       "_set_compiled_loop",
       [](const std::string& source, uintptr_t function) {
         fusion::set_compiled(source, reinterpret_cast<void*>(function));
       },
       py::arg("source"), py::arg("function"), "Its function; 0: it could not be compiled.");
-  m.def("_end_taking_loops", &fusion::end_taking, "Ends the wait: the program ends.");
   m.def("_want_loops_again", &fusion::want_again,
         "In a child process: wants what was taken in its parent.");
   m.def(

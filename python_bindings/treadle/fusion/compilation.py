@@ -29,6 +29,7 @@ _TARGETS: Dict[str, str] = {"AVX512": "HWY_AVX3", "AVX2": "HWY_AVX2"}
 
 # Most of the compiler's time goes to the headers, which loops share.
 _MOST_AT_ONCE = 16
+_PAUSE = 0.05  # seconds
 
 _SOURCE = """#define TREADLE_ONE_TARGET
 #define TREADLE_TARGET_INCLUDE ""
@@ -87,12 +88,15 @@ class _Worker:
         compiler = self._compiler
         if compiler is not None:
             compiler.kill()
-        # Python's end would tear the thread out of a call in C++.
-        _C._end_taking_loops()
         self._thread.join()
 
     def _run(self) -> None:
-        while loops := _C._take_wanted_loops(_MOST_AT_ONCE):
+        # It looks now and then: a thread that waited in C++ would count as one in an operator.
+        while not self._ends:
+            loops = _C._take_wanted_loops(_MOST_AT_ONCE)
+            if not loops:
+                time.sleep(_PAUSE)
+                continue
             try:
                 found = self._functions(loops)
             except Exception:  # no compiler, no room on the disk: the operators' own loops run
