@@ -87,7 +87,7 @@ class Setup(NamedTuple):
 Answer = Union[float, str]
 
 
-# What is measured, and the library that it imports.
+# Each contender, and the library that it imports.
 TREADLE, FUSED, PYTORCH = "Treadle", "fused", "PyTorch"
 LIBRARIES = {TREADLE: "treadle", FUSED: "treadle", PYTORCH: "torch"}
 

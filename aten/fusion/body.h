@@ -15,7 +15,7 @@ struct Body {
 
   std::vector<const Node*> nodes;     // in order; the last one computes what is folded
   std::vector<const Source*> leaves;  // of all elements; those of reindexes first read their input
-  // What has to be in memory.
+  // Sources that must be in memory first.
   std::vector<const Source*> reads() const;
   bool fits() const { return nodes.size() <= kMostNodes && leaves.size() <= kMostLeaves; }
 };

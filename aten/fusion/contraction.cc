@@ -18,21 +18,6 @@
 namespace treadle::fusion {
 namespace {
 
-// While it exists, operators that this thread calls pass no layers: these may call Python, which
-// may want the graph.
-class WithoutLayers {
- public:
-  WithoutLayers() : former_(layer_state().excluded) {
-    layer_state().excluded = static_cast<LayerMask>(~LayerMask{0});
-  }
-  ~WithoutLayers() { layer_state().excluded = former_; }
-  WithoutLayers(const WithoutLayers&) = delete;
-  WithoutLayers& operator=(const WithoutLayers&) = delete;
-
- private:
-  LayerMask former_;
-};
-
 // A part of the loops of a body: those that a fold keeps first, and then those that it folds.
 struct Box {
   DimVector begin, size;  // in this order
@@ -325,7 +310,8 @@ bool is_product_of_repeated(const PointwiseOp& op, const std::vector<Source>& fa
 }
 
 void run_alone(const Group& group, const Storage& result) {
-  const WithoutLayers without_layers;
+  // Layers may call Python, which may want the graph.
+  const ExcludeLayers all_layers(Layer::Resolve);
   const RunsAtOnce runs_at_once;
   const Node& node = *group.nodes[0];
   const Storage memory = plain_memory(result);

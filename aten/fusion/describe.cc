@@ -80,7 +80,7 @@ class Description {
     return bytes;
   }
 
-  // What is not written may have more bytes than can be counted.
+  // Values that are not written may have more bytes than an int64_t counts.
   static void add(int64_t& bytes, int64_t more) {
     if (__builtin_add_overflow(bytes, more, &bytes)) bytes = INT64_MAX;
   }

@@ -164,7 +164,7 @@ IntrusivePtr<Node> new_node(const Call& call, Sources&& sources, int waits_for_l
 IntrusivePtr<Node> node_of(const CheckedPointwise& call, Sources&& sources) {
   const int steps = sources.steps_from_reindex();
   int waits = steps > 0 && steps < kMostStepsFromReindex ? steps + 1 : 0;
-  // What is computed from such products does not wait as they do.
+  // Results computed from such products do not wait as the products do.
   if (sources.are_repeated_factors(call)) waits = kMostStepsFromReindex;
   IntrusivePtr<Node> node = new_node(call, std::move(sources), waits);
   node->pointwise = &call.op;
@@ -174,23 +174,26 @@ IntrusivePtr<Node> node_of(const CheckedPointwise& call, Sources&& sources) {
   return node;
 }
 
-IntrusivePtr<Node> node_of(const CheckedContraction& call, Sources&& sources) {
+// The node of a fold, or of a contraction.
+template <class Call>
+IntrusivePtr<Node> fold_node(const Call& call, Sources&& sources) {
   IntrusivePtr<Node> node = new_node(call, std::move(sources));
   node->fold = &call.op;
   node->strides = contiguous_strides(call.shape);
   node->folded_dims = call.dims;
   node->keepdim = call.keepdim;
+  return node;
+}
+
+IntrusivePtr<Node> node_of(const CheckedContraction& call, Sources&& sources) {
+  IntrusivePtr<Node> node = fold_node(call, std::move(sources));
   node->contracts = true;
   return node;
 }
 
 IntrusivePtr<Node> node_of(const CheckedFold& call, Sources&& sources) {
-  IntrusivePtr<Node> node = new_node(call, std::move(sources));
-  node->fold = &call.op;
-  node->strides = contiguous_strides(call.shape);
+  IntrusivePtr<Node> node = fold_node(call, std::move(sources));
   node->row = call.row;
-  node->folded_dims = call.dims;
-  node->keepdim = call.keepdim;
   return node;
 }
 

@@ -34,7 +34,7 @@ struct Source {
   int64_t nbytes() const;
 };
 
-// What reindex and reindex_reduce are called with.
+// The arguments of reindex and reindex_reduce.
 struct Indexing {
   const Operator* op;
   shape::IndexMap map;  // which divides by no 0

@@ -76,7 +76,7 @@ class Groups {
   }
 
  private:
-  // What a group reads of memory and of other groups.
+  // The sources of a group in memory and in other groups.
   static std::vector<const Source*> sources_of(const Group& group) {
     if (group.nodes.empty()) return {};
     if (group.is_alone()) return group.reads();

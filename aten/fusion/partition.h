@@ -21,7 +21,7 @@ struct Group {
 
   // Whether the group is one node, which is not a program.
   bool is_alone() const { return nodes[0]->is_alone(); }
-  // What such a group reads from memory.
+  // The sources of such a group in memory.
   std::vector<const Source*> reads() const;
 
   // Whether a node of the group computes an element for each row, and not for each element.

@@ -146,7 +146,7 @@ class Lowering {
       const Storage& result = results[next++];
       if (!node->is_total()) continue;
       const Source& source = node->inputs[0];
-      program_.total({has(*node, source) ? source.node->value : place_of(*node, source),
+      program_.total({number_of(*node, source),
                       &node->fold->cpu_blocks().by_dtype[static_cast<size_t>(node->compute)],
                       node->dtype, result->address()});
     }

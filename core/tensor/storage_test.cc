@@ -220,7 +220,7 @@ TEST(Storage, ComputesItsBytesWhenSomebodyAsks) {
   EXPECT_EQ(static_cast<uint8_t*>(storage->data())[3], 7);
   { const Storage dropped = StorageImpl::awaiting(8, make_intrusive<PendingValue>()); }
   EXPECT_EQ(sevens.forgotten, 1);
-  // What is written in place stays where it is, and is freed once.
+  // Memory that is written in place stays where it is, and is freed once.
   void* const address = storage->data();
   for (const bool drops : {false, true}) {
     Storage lent = storage->lend(make_intrusive<PendingValue>());

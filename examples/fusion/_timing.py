@@ -1,4 +1,4 @@
-"""What the programs in this folder share: a call is timed with fusion and without, in turns."""
+"""Timing for the programs in this folder: a call with fusion and without, in turns."""
 
 # SPDX-License-Identifier: Apache-2.0
 

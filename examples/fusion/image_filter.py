@@ -73,7 +73,7 @@ def blurred(image: Tensor) -> Tensor:
 
 
 def sharpened(image: Tensor) -> Tensor:
-    """What blurring takes away is added once more."""
+    """The image, and once more the detail that blurring takes away."""
     return (image + 1.5 * (image - blurred(image))).clamp(0, 1)
 
 

@@ -45,7 +45,7 @@ def _bits(t: treadle.Tensor) -> treadle.Tensor:
 
 
 def _training(job: Any, bfloat16: bool) -> List[Any]:
-    """What can be seen of three steps, with names."""
+    """The losses, gradients and state of three steps, with names."""
     seen: List[Any] = []
     parameters = dict(job.model.named_parameters())
     optimizer = getattr(treadle.optim, job.optimizer)(parameters.values(), lr=1e-3)

@@ -114,7 +114,7 @@ void grid_sampler_backward_cpu(const Tensor& grad, const Tensor& input, const Te
   const Tensor in = aten::contiguous(input), g = aten::contiguous(grid),
                gr = aten::contiguous(grad);
   const bool cubic = interpolation_mode == GridMode::kCubic;
-  // What the channels share. A point that stands still along a dimension has no slope there,
+  // A pixel, as all channels see it. A point that stands still along a dimension has no slope there,
   // whatever the pixel is.
   struct Pixel {
     int64_t at, place, point;
