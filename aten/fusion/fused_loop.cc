@@ -20,8 +20,8 @@ bool is_fusable(const Node& node) {
   return is_of_bools(node) || compute_of(node.dtype) == node.compute;
 }
 
-// Nodes with the same key are computed by one loop. A node is a level above what it reads from other
-// loops, so loops of lower levels are computed first.
+// Nodes with the same key are computed by one loop. A node is a level above what it reads from
+// other loops, so loops of lower levels are computed first.
 struct Key {
   int level;
   bool is_fusable;

@@ -114,8 +114,8 @@ void grid_sampler_backward_cpu(const Tensor& grad, const Tensor& input, const Te
   const Tensor in = aten::contiguous(input), g = aten::contiguous(grid),
                gr = aten::contiguous(grad);
   const bool cubic = interpolation_mode == GridMode::kCubic;
-  // A pixel, as all channels see it. A point that stands still along a dimension has no slope there,
-  // whatever the pixel is.
+  // A pixel, as all channels see it. A point that stands still along a dimension has no slope
+  // there, whatever the pixel is.
   struct Pixel {
     int64_t at, place, point;
     C weight, slope[3];
