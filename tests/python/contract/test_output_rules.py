@@ -457,7 +457,6 @@ def test_kernels_of_images_give_contiguous_results() -> None:
         lambda x: functional.max_pool2d(x, 2),
         lambda x: functional.avg_pool2d(x, 2),
         lambda x: functional.adaptive_avg_pool2d(x, 2),
-        lambda x: functional.batch_norm(x, one.clone(), one.clone(), training=True),
         lambda x: functional.group_norm(x, 3),
         lambda x: functional.layer_norm(x, x.shape[1:]),
         lambda x: functional.interpolate(x, scale_factor=2),
@@ -469,8 +468,20 @@ def test_kernels_of_images_give_contiguous_results() -> None:
         got, wanted = call(last), call(last.contiguous())
         assert got.is_contiguous() and wanted.is_contiguous(), i
         treadle.testing.assert_close(got, wanted)
-    # In eval mode it is pointwise.
-    assert functional.batch_norm(last, one, one).stride() == last.stride()
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_batch_norm_keeps_the_layout_of_the_image(training: bool) -> None:
+    last = image()
+    results = [
+        treadle.nn.functional.batch_norm(
+            x, treadle.zeros(3), treadle.ones(3), training=training
+        )
+        for x in (last, last.contiguous())
+    ]
+    assert results[0].stride() == last.stride()
+    assert results[1].is_contiguous()
+    treadle.testing.assert_close(*results)
 
 
 def test_copies_keep_the_order_or_take_the_one_asked_for() -> None:
