@@ -22,7 +22,16 @@ bool meets_any(const Tensor& t, ArrayRef<const Tensor*> inputs) {
 }
 
 Tensor new_output(const TensorSpec& spec) {
-  return empty_tensor(spec.sizes, spec.dtype, spec.device);
+  if (spec.format == MemoryFormat::Contiguous) [[likely]]
+    return empty_tensor(spec.sizes, spec.dtype, spec.device);
+  return empty_strided_tensor(spec.sizes, shape::strides_in_format("out", spec.sizes, spec.format),
+                              spec.dtype, spec.device);
+}
+
+// Whether a kernel may write to `t`, which has the shape of the spec.
+bool has_format(const Tensor& t, const TensorSpec& spec) {
+  if (spec.format == MemoryFormat::Contiguous) return t.is_contiguous();
+  return t.strides() == IntList(shape::strides_in_format("out", spec.sizes, spec.format));
 }
 
 }  // namespace
@@ -124,7 +133,7 @@ Output::Output(const char* op, const TensorSpec& spec, const Tensor& out,
   // An `out` of another shape gets it in finish(): a kernel that throws leaves it as it was. One
   // that is also an input keeps its values until the kernel has read them.
   const bool direct =
-      same_shape && out.dtype() == spec.dtype && out.is_contiguous() && !meets_any(out, inputs);
+      same_shape && out.dtype() == spec.dtype && has_format(out, spec) && !meets_any(out, inputs);
   tensor_ = direct ? out : new_output(spec);
 }
 
@@ -155,7 +164,7 @@ Output Output::in_place(const char* op, const TensorSpec& spec, const Tensor& se
                             name_of(self.dtype()), ", got ", name_of(spec.dtype));
   require_writable(op, self);
   const bool direct =
-      self.dtype() == spec.dtype && self.is_contiguous() && !meets_any(self, inputs);
+      self.dtype() == spec.dtype && has_format(self, spec) && !meets_any(self, inputs);
   Output o;
   o.given_ = self;
   o.tensor_ = direct ? self : new_output(spec);

@@ -1,8 +1,8 @@
 // Structured operators: the shape rule describes the outputs, this file makes them, and the kernel
 // fills them.
 //
-// A kernel of such an operator is `void k(arguments..., const Tensor& out...)`: every `out` is
-// contiguous, of the right shape and dtype, and shares no memory with an input (unless the entry
+// A kernel of such an operator is `void k(arguments..., const Tensor& out...)`: every `out` has the
+// shape, dtype and memory format of its spec, and shares no memory with an input (unless the entry
 // says `out_from`).
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -21,6 +21,7 @@ struct TensorSpec {
   DimVector sizes;
   ScalarType dtype;
   Device device = kCPU;
+  MemoryFormat format = MemoryFormat::Contiguous;  // how the kernel writes it
 };
 
 // One output of a call, of any form.
@@ -29,7 +30,7 @@ class Output {
   // Functional form: a new tensor.
   explicit Output(const TensorSpec& spec);
   // out= form: `out` itself when it can be written directly; a temporary, copied to `out` by
-  // finish(), when it is not contiguous, overlaps an input or has another shape, which finish()
+  // finish(), when it has another format, overlaps an input or has another shape, which finish()
   // gives it then: an error unless its storage is resizable.
   // RuntimeError when device or dtype does not fit (the spec's dtype must be castable to out's).
   Output(const char* op, const TensorSpec& spec, const Tensor& out, ArrayRef<const Tensor*> inputs);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/gradients.h"
 
+#include "aten/engine/memory_format.h"
 #include "aten/ops/_convolution_grad_weight.h"
 #include "aten/ops/conj.h"
 #include "aten/ops/convolution.h"
@@ -16,6 +17,16 @@ namespace {
 Tensor conjugate(const Tensor& t) { return t.is_complex() ? aten::conj(t) : t; }
 
 constexpr int64_t kZero[] = {0};
+
+// `grad` in the memory format of the convolution of an image and a weight, of which one is a tensor
+// and the other has a geometry. Its gradients have this format, too.
+Tensor in_common_format(const Tensor& grad, const Tensor& one, IntList sizes, IntList strides) {
+  if (grad.dim() != one.dim() || grad.sizes().size() != sizes.size()) return grad;  // no batch
+  MemoryFormat format = shape::kept_format(one, sizes.size() - 2);
+  if (format == MemoryFormat::Contiguous)
+    format = shape::kept_format(grad.device(), sizes, strides);
+  return shape::in_format(grad, format);
+}
 
 // The first positions of each dimension, as many as `sizes` has.
 Tensor first_positions(Tensor t, IntList sizes) {
@@ -43,21 +54,21 @@ Tensor transposed_to(const Tensor& output, const Tensor& weight, IntList input_s
 }  // namespace
 
 Tensor convolution_grad_input(const Tensor& grad, const Tensor& weight, IntList input_size,
-                              IntList stride, IntList padding, IntList dilation, bool transposed,
-                              int64_t groups) {
-  const Tensor w = conjugate(weight);
-  if (!transposed) return transposed_to(grad, w, input_size, stride, padding, dilation, groups);
+                              IntList input_strides, IntList stride, IntList padding,
+                              IntList dilation, bool transposed, int64_t groups) {
+  const Tensor w = conjugate(weight), g = in_common_format(grad, weight, input_size, input_strides);
+  if (!transposed) return transposed_to(g, w, input_size, stride, padding, dilation, groups);
   return first_positions(
-      aten::convolution(grad, w, Tensor(), stride, padding, dilation, false, kZero, groups),
+      aten::convolution(g, w, Tensor(), stride, padding, dilation, false, kZero, groups),
       input_size);
 }
 
 Tensor convolution_grad_weight(const Tensor& grad, const Tensor& input, IntList weight_size,
-                               IntList stride, IntList padding, IntList dilation, bool transposed,
-                               int64_t groups) {
-  const Tensor x = conjugate(input);
-  return aten::_convolution_grad_weight(transposed ? x : grad, transposed ? grad : x, weight_size,
-                                        stride, padding, dilation, groups);
+                               IntList weight_strides, IntList stride, IntList padding,
+                               IntList dilation, bool transposed, int64_t groups) {
+  const Tensor x = conjugate(input), g = in_common_format(grad, input, weight_size, weight_strides);
+  return aten::_convolution_grad_weight(transposed ? x : g, transposed ? g : x, weight_size, stride,
+                                        padding, dilation, groups);
 }
 
 Tensor convolution_grad_bias(const Tensor& grad, int64_t weight_dim) {

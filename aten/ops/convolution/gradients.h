@@ -8,14 +8,14 @@
 
 namespace treadle::autograd {
 
-// The gradient of `convolution` with respect to an input of shape `input_size`.
+// The gradient of `convolution` with respect to an input of this geometry.
 Tensor convolution_grad_input(const Tensor& grad, const Tensor& weight, IntList input_size,
-                              IntList stride, IntList padding, IntList dilation, bool transposed,
-                              int64_t groups);
-// The gradient of `convolution` with respect to a weight of shape `weight_size`.
+                              IntList input_strides, IntList stride, IntList padding,
+                              IntList dilation, bool transposed, int64_t groups);
+// The gradient of `convolution` with respect to a weight of this geometry.
 Tensor convolution_grad_weight(const Tensor& grad, const Tensor& input, IntList weight_size,
-                               IntList stride, IntList padding, IntList dilation, bool transposed,
-                               int64_t groups);
+                               IntList weight_strides, IntList stride, IntList padding,
+                               IntList dilation, bool transposed, int64_t groups);
 // The sum of an output gradient ([N,] O, spatial...) over all dimensions but the channels.
 Tensor convolution_grad_bias(const Tensor& grad, int64_t weight_dim);
 

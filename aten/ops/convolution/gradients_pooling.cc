@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/gradients_pooling.h"
 
+#include "aten/engine/memory_format.h"
 #include "aten/ops/_max_pool_gather.h"
 #include "aten/ops/adaptive_avg_pool1d.h"
 #include "aten/ops/adaptive_avg_pool2d.h"
@@ -12,6 +13,10 @@
 #include "aten/ops/avg_pool3d.h"
 
 namespace treadle::autograd {
+
+Tensor in_format_of(const Tensor& grad, IntList sizes, IntList strides) {
+  return shape::in_format(grad, shape::kept_format(grad.device(), sizes, strides));
+}
 
 Tensor avg_pool_of(const Tensor& t, IntList kernel_size, IntList stride, IntList padding,
                    bool ceil_mode, bool count_include_pad,

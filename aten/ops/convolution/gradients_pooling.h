@@ -9,6 +9,8 @@
 
 namespace treadle::autograd {
 
+// `grad` in the memory format of an image of this geometry.
+Tensor in_format_of(const Tensor& grad, IntList sizes, IntList strides);
 Tensor avg_pool_of(const Tensor& t, IntList kernel_size, IntList stride, IntList padding,
                    bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override);
 // The gradient of unpooling into `output_size`, which has an entry for each pooled dimension.

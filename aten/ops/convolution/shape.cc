@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/shape.h"
 
+#include "aten/engine/memory_format.h"
+
 namespace treadle::shape {
 namespace {
 
@@ -133,6 +135,12 @@ DimVector convolved_sizes(const char* op, IntList in, IntList weight, const Wind
 
 }  // namespace
 
+MemoryFormat convolution_format(const Tensor& image, const Tensor& other, size_t spatial) {
+  const MemoryFormat first = kept_format(image, spatial);
+  const bool batched = image.sizes().size() == spatial + 2;
+  return batched && first == MemoryFormat::Contiguous ? kept_format(other, spatial) : first;
+}
+
 TensorSpec convolution(const char* op, const Tensor& input, const Tensor& weight,
                        const Tensor& bias, IntList stride, IntList padding, IntList dilation,
                        bool transposed, IntList output_padding, int64_t groups) {
@@ -165,7 +173,7 @@ TensorSpec convolution(const char* op, const Tensor& input, const Tensor& weight
                               "expected bias of shape (", out[1], ",), got ", bias.sizes());
   }
   if (input.sizes().size() == spatial + 1) out.erase(0);
-  return {out, input.dtype(), input.device()};
+  return {out, input.dtype(), input.device(), convolution_format(input, weight, spatial)};
 }
 
 TensorSpec convolution_grad_weight(const char* op, const Tensor& grad, const Tensor& input,
@@ -183,7 +191,7 @@ TensorSpec convolution_grad_weight(const char* op, const Tensor& grad, const Ten
   for (size_t d = 2; d < out.size(); ++d) fits = fits && given[d] <= out[d];
   check<ErrorKind::Runtime>(fits, OpName(op), "expected grad of shape ", out, ", got ",
                             grad.sizes());
-  return {weight_size, grad.dtype(), grad.device()};
+  return {weight_size, grad.dtype(), grad.device(), convolution_format(grad, input, spatial)};
 }
 
 }  // namespace treadle::shape

@@ -33,4 +33,8 @@ int64_t convolved_length(const char* op, int64_t input, int64_t kernel, int64_t 
 // Entry `d` of a list with one entry for each dimension, or one for all.
 inline int64_t entry_of(IntList list, size_t d) { return list[list.size() == 1 ? 0 : d]; }
 
+// The memory format of a convolution over `spatial` dimensions that reads these images, or an image
+// and a weight: channels are innermost if they are in either. Without a batch, contiguous.
+MemoryFormat convolution_format(const Tensor& image, const Tensor& other, size_t spatial);
+
 }  // namespace treadle::shape

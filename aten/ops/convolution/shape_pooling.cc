@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/shape_pooling.h"
 
+#include "aten/engine/memory_format.h"
+
 namespace treadle::shape {
 namespace {
 
@@ -92,6 +94,16 @@ bool same_planes(IntList a, IntList b, int64_t spatial) {
          a.slice(0, a.size() - n) == b.slice(0, b.size() - n);
 }
 
+// As self, of these sizes.
+TensorSpec pooled_like(const Tensor& self, const DimVector& sizes, size_t spatial) {
+  return {sizes, self.dtype(), self.device(), kept_format(self, spatial)};
+}
+std::array<TensorSpec, 2> with_indices(TensorSpec values) {
+  TensorSpec indices = values;
+  indices.dtype = ScalarType::Int64;
+  return {std::move(values), std::move(indices)};
+}
+
 }  // namespace
 
 std::array<TensorSpec, 2> max_pool(const char* op, const Tensor& self, IntList kernel_size,
@@ -99,18 +111,17 @@ std::array<TensorSpec, 2> max_pool(const char* op, const Tensor& self, IntList k
                                    bool ceil_mode) {
   const DimVector out =
       pooled_sizes(op, self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
-  return {TensorSpec{out, self.dtype(), self.device()},
-          TensorSpec{out, ScalarType::Int64, self.device()}};
+  return with_indices(pooled_like(self, out, kernel_size.size()));
 }
 
 TensorSpec avg_pool(const char* op, const Tensor& self, IntList kernel_size, IntList stride,
                     IntList padding, bool ceil_mode) {
-  return {pooled_sizes(op, self.sizes(), kernel_size, stride, padding, {}, ceil_mode), self.dtype(),
-          self.device()};
+  const DimVector out = pooled_sizes(op, self.sizes(), kernel_size, stride, padding, {}, ceil_mode);
+  return pooled_like(self, out, kernel_size.size());
 }
 
 TensorSpec adaptive_pool(const char* op, const Tensor& self, IntList output_size) {
-  return {adaptive_sizes(op, self.sizes(), output_size), self.dtype(), self.device()};
+  return pooled_like(self, adaptive_sizes(op, self.sizes(), output_size), output_size.size());
 }
 
 std::array<TensorSpec, 2> adaptive_max_pool(const char* op, const Tensor& self,
@@ -118,8 +129,7 @@ std::array<TensorSpec, 2> adaptive_max_pool(const char* op, const Tensor& self,
   const DimVector out = adaptive_sizes(op, self.sizes(), output_size);
   if (self.dim() == static_cast<int64_t>(output_size.size()) + 2)
     check_channels(op, self.sizes(), output_size.size());
-  return {TensorSpec{out, self.dtype(), self.device()},
-          TensorSpec{out, ScalarType::Int64, self.device()}};
+  return with_indices(pooled_like(self, out, output_size.size()));
 }
 
 TensorSpec max_unpool(const char* op, const Tensor& self, const Tensor& indices,
@@ -140,7 +150,8 @@ TensorSpec max_pool_grad(const char* op, const Tensor& grad, const Tensor& indic
   check<ErrorKind::Runtime>(same_planes(input_size, grad.sizes(), spatial), OpName(op),
                             "expected input_size to match grad in all but the last ", spatial,
                             " dimensions, got ", input_size, " and ", grad.sizes());
-  return {input_size, grad.dtype(), grad.device()};
+  return {input_size, grad.dtype(), grad.device(),
+          kept_format(indices, static_cast<size_t>(spatial))};
 }
 
 TensorSpec max_pool_gather(const char* op, const Tensor& grad, const Tensor& indices,
@@ -149,7 +160,8 @@ TensorSpec max_pool_gather(const char* op, const Tensor& grad, const Tensor& ind
       same_planes(grad.sizes(), indices.sizes(), spatial) && indices.dtype() == ScalarType::Int64,
       OpName(op), "expected int64 indices that match grad in all but the last ", spatial,
       " dimensions, got ", indices, " and ", grad);
-  return {indices.sizes(), grad.dtype(), grad.device()};
+  return {indices.sizes(), grad.dtype(), grad.device(),
+          kept_format(indices, static_cast<size_t>(spatial))};
 }
 
 TensorSpec avg_pool_grad(const char* op, const Tensor& grad, IntList input_size,
@@ -158,7 +170,7 @@ TensorSpec avg_pool_grad(const char* op, const Tensor& grad, IntList input_size,
   const DimVector out = pooled_sizes(op, input_size, kernel_size, stride, padding, {}, ceil_mode);
   check<ErrorKind::Runtime>(grad.sizes() == IntList(out), OpName(op), "expected grad of shape ",
                             out, ", got ", grad.sizes());
-  return {input_size, grad.dtype(), grad.device()};
+  return pooled_like(grad, input_size, kernel_size.size());
 }
 
 TensorSpec adaptive_pool_grad(const char* op, const Tensor& grad, IntList input_size,
@@ -168,7 +180,7 @@ TensorSpec adaptive_pool_grad(const char* op, const Tensor& grad, IntList input_
   check<ErrorKind::Runtime>(same_planes(input_size, grad.sizes(), spatial), OpName(op),
                             "expected input_size to match grad in all but the last ", spatial,
                             " dimensions, got ", input_size, " and ", grad.sizes());
-  return {input_size, grad.dtype(), grad.device()};
+  return pooled_like(grad, input_size, static_cast<size_t>(spatial));
 }
 
 }  // namespace treadle::shape

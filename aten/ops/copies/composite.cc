@@ -7,6 +7,7 @@
 
 #include "aten/engine/backends/device_copy.h"
 #include "aten/engine/copy.h"
+#include "aten/engine/memory_format.h"
 #include "aten/engine/overlap.h"
 #include "aten/engine/view_shapes.h"
 #include "aten/ops/_fill_.h"
@@ -40,7 +41,8 @@ bool broadcasts_to(IntList from, IntList to) {
   return true;
 }
 
-// Whether the memory layout of `t` is that of `format`.
+// Whether the memory layout of `t` is that of `format`. The stride of a dimension of size 1 does not
+// count.
 bool in_format(const char* op, const Tensor& t, std::optional<MemoryFormat> format) {
   if (!format || *format == MemoryFormat::Preserve) return true;
   if (*format == MemoryFormat::Contiguous) return t.is_contiguous();
@@ -49,6 +51,12 @@ bool in_format(const char* op, const Tensor& t, std::optional<MemoryFormat> form
     if (t.sizes()[d] != 1 && t.strides()[d] != wanted[d]) return false;
   }
   return true;
+}
+
+// As in_format, with the strides of all dimensions.
+bool is_laid_out(const char* op, const Tensor& t, std::optional<MemoryFormat> format) {
+  if (!format || *format == MemoryFormat::Preserve) return true;
+  return in_format(op, t, format) && shape::format_of(t.sizes(), t.strides()) == *format;
 }
 
 bool same_device(Device wanted, Device has) {
@@ -100,7 +108,7 @@ Tensor to(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Lay
   const bool unchanged = !copy && (!dtype || *dtype == self.dtype()) &&
                          (!device || same_device(*device, self.device())) &&
                          (!layout || *layout == self.layout()) &&
-                         in_format("to", self, memory_format);
+                         is_laid_out("to", self, memory_format);
   if (unchanged) return self;
   return aten::_to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format);
 }

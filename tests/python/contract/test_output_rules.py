@@ -474,9 +474,7 @@ def test_kernels_of_images_give_contiguous_results() -> None:
 def test_batch_norm_keeps_the_layout_of_the_image(training: bool) -> None:
     last = image()
     results = [
-        treadle.nn.functional.batch_norm(
-            x, treadle.zeros(3), treadle.ones(3), training=training
-        )
+        treadle.nn.functional.batch_norm(x, treadle.zeros(3), treadle.ones(3), training=training)
         for x in (last, last.contiguous())
     ]
     assert results[0].stride() == last.stride()

@@ -16,6 +16,7 @@
 #include "aten/ops/avg_pool2d.h"
 #include "aten/ops/avg_pool3d.h"
 #include "aten/ops/contiguous.h"
+#include "aten/ops/convolution/cpu/avg_pool_pixels.h"
 #include "aten/ops/convolution/cpu/pool_windows.h"
 
 namespace treadle::cpu {
@@ -33,6 +34,9 @@ struct Divisor {
       return static_cast<double>(count_include_pad ? axes[d].extent[i] : axes[d].count(i));
     };
     return std::max(1.0, size(0, z) * size(1, y) * size(2, x));
+  }
+  auto of(const PoolAxes& axes) const {
+    return [this, &axes](int64_t z, int64_t y, int64_t x) { return at(axes, z, y, x); };
   }
 };
 
@@ -60,6 +64,7 @@ template <class T>
 void avg_pool(const Tensor& self, const PoolPlanes& p, const PoolAxes& axes, const Divisor& divisor,
               const Tensor& out) {
   using C = compute_type<T>;
+  if (by_pixels(out)) return pixels::avg_pool<T>(self, axes, divisor.of(axes), out);
   const Tensor input = aten::contiguous(self);
   const int64_t width = p.in[2];
   if (p.out_size() == 1 && axes[0].count(0) * axes[1].count(0) * axes[2].count(0) == p.in_size()) {
@@ -132,6 +137,7 @@ template <class T, class S>
 void add_shares(const Tensor& grad, const PoolPlanes& p, const PoolAxes& axes,
                 const Divisor& divisor, const Tensor& out) {
   using C = compute_type<T>;
+  if (by_pixels(out)) return pixels::avg_pool_grad<T, S>(grad, axes, divisor.of(axes), out);
   const Tensor g = aten::contiguous(grad);
   const int64_t width = p.in[2];
   p.for_each([&](int64_t begin, int64_t end) {

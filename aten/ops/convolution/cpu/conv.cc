@@ -1,6 +1,6 @@
 // convolution, plain or transposed, over up to three dimensions, and the gradient of its weight.
 // float runs on oneDNN, other types as matrix products of unfolded inputs, and 16-bit floats
-// through float.
+// through float. oneDNN takes images of any memory format; the matrix products take contiguous ones.
 //
 // The transposed convolution is the input's gradient of the plain one, so there are three
 // computations. The batch is computed in pieces. Their weight gradients are added in order.
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "aten/backend/cpu/work_space.h"
+#include "aten/engine/memory_format.h"
 #include "aten/ops/_convolution_grad_weight.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/convolution.h"
@@ -58,9 +59,6 @@ void for_pieces(const ConvGeometry& g, F&& f) {
 
 template <class C>
 void forward(const ConvGeometry& g, const C* in, const C* w, const C* bias, C* out) {
-  if constexpr (std::is_same_v<C, float>) {
-    if (conv_forward_onednn(g, in, w, bias, out)) return;
-  }
   for_pieces(g, [&](const ConvGeometry& piece, int64_t n, int64_t) {
     unfolded::forward(piece, in + n * g.in_image(), w, bias, out + n * g.out_image());
   });
@@ -68,9 +66,6 @@ void forward(const ConvGeometry& g, const C* in, const C* w, const C* bias, C* o
 
 template <class C>
 void grad_input(const ConvGeometry& g, const C* grad, const C* w, C* out) {
-  if constexpr (std::is_same_v<C, float>) {
-    if (conv_grad_input_onednn(g, grad, w, out)) return;
-  }
   for_pieces(g, [&](const ConvGeometry& piece, int64_t n, int64_t) {
     unfolded::grad_input(piece, grad + n * g.out_image(), w, out + n * g.in_image());
   });
@@ -78,9 +73,6 @@ void grad_input(const ConvGeometry& g, const C* grad, const C* w, C* out) {
 
 template <class C>
 void grad_weight(const ConvGeometry& g, const C* grad, const C* in, C* out) {
-  if constexpr (std::is_same_v<C, float>) {
-    if (conv_grad_weight_onednn(g, grad, in, out)) return;
-  }
   const int64_t size = g.weight_elements();
   const WorkSpace<C> partial(size * g.pieces());
   for_pieces(g, [&](const ConvGeometry& piece, int64_t n, int64_t p) {
@@ -96,19 +88,57 @@ void grad_weight(const ConvGeometry& g, const C* grad, const C* in, C* out) {
 template <class T>
 constexpr bool kNarrow = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-// Contiguous, of the type that is computed in.
+// In a memory format, of the type that is computed in.
 template <class T>
-Tensor operand(const Tensor& t) {
+Tensor operand(const Tensor& t, MemoryFormat format) {
   if (!t.defined()) return t;
-  return aten::contiguous(kNarrow<T> ? aten::to(t, ScalarType::Float32) : t);
+  return aten::contiguous(kNarrow<T> ? aten::to(t, ScalarType::Float32) : t, format);
 }
 
-// Adds the bias of each channel to an image (channels, positions).
+MemoryFormat format_of(const Tensor& t) { return shape::format_of(t.sizes(), t.strides()); }
+
+// Fills `out` by compute(result), where `result` has the strides of `out` and the type that is
+// computed in. If that returns false, by compute_contiguous(result), of a contiguous result.
+template <class T, class F, class G>
+void into(const Tensor& out, F&& compute, G&& compute_contiguous) {
+  using C = compute_type<T>;
+  Tensor result = out;
+  if constexpr (std::is_same_v<C, float>) {
+    if (kNarrow<T>)
+      result = empty_strided_tensor(out.sizes(), out.strides(), scalar_type_of<C>, kCPU);
+    if (compute(result)) {
+      if (kNarrow<T>) aten::copy_(out, result);
+      return;
+    }
+  }
+  if (kNarrow<T> || !out.is_contiguous()) result = empty_cpu(out.sizes(), scalar_type_of<C>);
+  compute_contiguous(result);
+  if (!result.is_same(out)) aten::copy_(out, result);
+}
+
+// Adds the bias of each channel to images (channels, positions) or, with channels innermost,
+// (positions, channels).
 template <class C>
-void add_bias(const C* bias, int64_t images, int64_t channels, int64_t positions, C* out) {
+void add_bias(const C* bias, int64_t images, int64_t channels, int64_t positions, bool innermost,
+              C* out) {
+  if (innermost) {
+    for (int64_t p = 0; p < images * positions; ++p) {
+      for (int64_t c = 0; c < channels; ++c) out[p * channels + c] += bias[c];
+    }
+    return;
+  }
   for (int64_t i = 0; i < images * channels; ++i) {
     for (int64_t p = 0; p < positions; ++p) out[i * positions + p] += bias[i % channels];
   }
+}
+
+template <class C>
+void add_bias_to_input(const ConvGeometry& g, const C* bias, C* out) {
+  if (!bias) return;
+  for_pieces(g, [&](const ConvGeometry& piece, int64_t n, int64_t) {
+    add_bias(bias, piece.batch, g.in_channels, g.in_positions(), g.channels_last,
+             out + n * g.in_image());
+  });
 }
 
 template <class T>
@@ -117,32 +147,46 @@ void convolution_cpu(const Tensor& input, const Tensor& weight, const Tensor& bi
                      const Tensor& out) {
   using C = compute_type<T>;
   if (out.numel() == 0) return;
-  const ConvGeometry g =
+  const ConvGeometry plain =
       transposed
           ? geometry(out.sizes(), weight.sizes(), input.sizes(), stride, padding, dilation, groups)
           : geometry(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, groups);
-  const Tensor in = operand<T>(input), w = operand<T>(weight), b = operand<T>(bias);
+  const bool no_channels = (transposed ? plain.out_image() : plain.in_image()) == 0;
+  const Tensor b = operand<T>(bias, MemoryFormat::Contiguous);
   const C* const bias_data = b.defined() ? b.data_as<C>() : nullptr;
-  const Tensor wide = kNarrow<T> ? empty_cpu(out.sizes(), scalar_type_of<C>) : out;
-  C* const result = wide.data_as<C>();
-  const int64_t in_image = transposed ? g.out_image() : g.in_image();
-  const int64_t out_image = transposed ? g.in_image() : g.out_image();
-  if (in_image == 0) {  // no channels
-    std::fill_n(result, out.numel(), C(0));
-    if (bias_data)
-      add_bias(bias_data, g.batch, transposed ? g.in_channels : g.out_channels,
-               transposed ? g.in_positions() : g.out_positions(), result);
-  } else if (transposed) {
-    grad_input(g, in.data_as<C>(), w.data_as<C>(), result);
-    if (bias_data) {
-      for_pieces(g, [&](const ConvGeometry& piece, int64_t n, int64_t) {
-        add_bias(bias_data, piece.batch, g.in_channels, g.in_positions(), result + n * out_image);
-      });
+  const auto on_onednn = [&](const Tensor& result) {
+    if constexpr (std::is_same_v<C, float>) {
+      if (no_channels) return false;
+      const MemoryFormat of_images = format_of(out), of_weight = format_of(weight);
+      ConvGeometry g = plain;
+      g.channels_last = of_images != MemoryFormat::Contiguous;
+      g.weight_last = of_weight != MemoryFormat::Contiguous;
+      const Tensor in = operand<T>(input, of_images), w = operand<T>(weight, of_weight);
+      float* const to = result.data_as<float>();
+      if (!transposed)
+        return conv_forward_onednn(g, in.data_as<float>(), w.data_as<float>(), bias_data, to);
+      if (!conv_grad_input_onednn(g, in.data_as<float>(), w.data_as<float>(), to)) return false;
+      add_bias_to_input(g, bias_data, to);
+      return true;
     }
-  } else {
-    forward(g, in.data_as<C>(), w.data_as<C>(), bias_data, result);
-  }
-  if constexpr (kNarrow<T>) aten::copy_(out, wide);
+    return false;
+  };
+  into<T>(out, on_onednn, [&](const Tensor& result) {
+    const ConvGeometry& g = plain;
+    C* const to = result.data_as<C>();
+    if (no_channels) {
+      std::fill_n(to, out.numel(), C(0));
+      if (bias_data)
+        add_bias(bias_data, g.batch, transposed ? g.in_channels : g.out_channels,
+                 transposed ? g.in_positions() : g.out_positions(), false, to);
+      return;
+    }
+    const Tensor in = operand<T>(input, MemoryFormat::Contiguous);
+    const Tensor w = operand<T>(weight, MemoryFormat::Contiguous);
+    if (!transposed) return forward(g, in.data_as<C>(), w.data_as<C>(), bias_data, to);
+    grad_input(g, in.data_as<C>(), w.data_as<C>(), to);
+    add_bias_to_input(g, bias_data, to);
+  });
 }
 
 template <class T>
@@ -150,19 +194,29 @@ void convolution_grad_weight_cpu(const Tensor& grad, const Tensor& input, IntLis
                                  IntList stride, IntList padding, IntList dilation, int64_t groups,
                                  const Tensor& out) {
   using C = compute_type<T>;
-  const int64_t size = out.numel();
-  if (size == 0) return;
-  const Tensor wide = kNarrow<T> ? empty_cpu(out.sizes(), scalar_type_of<C>) : out;
-  C* const result = wide.data_as<C>();
-  if (grad.numel() == 0 || input.numel() == 0) {
-    std::fill_n(result, size, C(0));
-  } else {
-    const ConvGeometry g =
-        geometry(input.sizes(), weight_sizes, grad.sizes(), stride, padding, dilation, groups);
-    const Tensor gr = operand<T>(grad), in = operand<T>(input);
-    grad_weight(g, gr.data_as<C>(), in.data_as<C>(), result);
-  }
-  if constexpr (kNarrow<T>) aten::copy_(out, wide);
+  if (out.numel() == 0) return;
+  if (grad.numel() == 0 || input.numel() == 0)
+    return static_cast<void>(std::fill_n(out.data_as<T>(), out.numel(), T(0)));
+  const ConvGeometry plain =
+      geometry(input.sizes(), weight_sizes, grad.sizes(), stride, padding, dilation, groups);
+  const auto on_onednn = [&](const Tensor& result) {
+    if constexpr (std::is_same_v<C, float>) {
+      const MemoryFormat of_images =
+          shape::convolution_format(grad, input, weight_sizes.size() - 2);
+      ConvGeometry g = plain;
+      g.channels_last = of_images != MemoryFormat::Contiguous;
+      g.weight_last = format_of(out) != MemoryFormat::Contiguous;
+      const Tensor gr = operand<T>(grad, of_images), in = operand<T>(input, of_images);
+      return conv_grad_weight_onednn(g, gr.data_as<float>(), in.data_as<float>(),
+                                     result.data_as<float>());
+    }
+    return false;
+  };
+  into<T>(out, on_onednn, [&](const Tensor& result) {
+    const Tensor gr = operand<T>(grad, MemoryFormat::Contiguous);
+    const Tensor in = operand<T>(input, MemoryFormat::Contiguous);
+    grad_weight(plain, gr.data_as<C>(), in.data_as<C>(), result.data_as<C>());
+  });
 }
 
 const auto convolution_registered = register_kernels<aten::ops::convolution, DeviceType::CPU>(

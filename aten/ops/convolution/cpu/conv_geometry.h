@@ -13,14 +13,15 @@
 namespace treadle::cpu {
 
 // Arrays are (depth, height, width). Dimensions that a convolution lacks come first, with size 1.
-// All tensors are contiguous: input (N, C, in...), weight (O, C / groups, kernel...), output
-// (N, O, out...).
+// All tensors are dense: input (N, C, in...), weight (O, C / groups, kernel...), output
+// (N, O, out...), with channels innermost in memory where it says so.
 struct ConvGeometry {
   using Dims = std::array<int64_t, 3>;
   int64_t batch, in_channels, out_channels, groups;
   int spatial;  // the number of the three dimensions that the convolution has
   Dims in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1};
   Dims stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
+  bool channels_last = false, weight_last = false;  // of input and output; of the weight
   friend auto operator<=>(const ConvGeometry&, const ConvGeometry&) = default;
 
   int64_t in_positions() const { return in[0] * in[1] * in[2]; }

@@ -46,11 +46,11 @@ void require_room_for_code() {
 
 enum class Task { Forward, ForwardBias, GradInput, GradWeight };
 
-// A primitive with the layouts that it requires and, if those are not the plain ones, the reorders
+// A primitive with the layouts that it requires and, if those are not the caller's, the reorders
 // to and from them. Without a primitive: oneDNN has none for this geometry.
 struct Plan {
   dnnl::primitive primitive;
-  memory::desc plain[3], wanted[3];  // input, weight, output (or their gradients)
+  memory::desc given[3], wanted[3];  // input, weight, output (or their gradients)
   memory::desc bias, scratch;
   dnnl::reorder reorders[3];  // of an operand to the primitive's layout, of the result from it
   bool reordered[3];
@@ -89,11 +89,24 @@ memory::desc contiguous(const memory::dims& sizes) {
   for (size_t d = sizes.size(); d-- > 0; step *= sizes[d]) strides[d] = step;
   return memory::desc(sizes, memory::data_type::f32, strides);
 }
+// Dense, with dimension `channels` innermost.
+memory::desc channels_innermost(const memory::dims& sizes, size_t channels) {
+  memory::dims strides(sizes.size());
+  strides[channels] = 1;
+  int64_t step = sizes[channels];
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (d == channels) continue;
+    strides[d] = step;
+    step *= sizes[d];
+  }
+  return memory::desc(sizes, memory::data_type::f32, strides);
+}
 memory::desc any_layout(const memory::dims& sizes) {
   return memory::desc(sizes, memory::data_type::f32, memory::format_tag::any);
 }
 
-std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
+// With `as_given`, the primitive takes the images in the caller's layout.
+std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g, bool as_given) {
   auto plan = std::make_shared<Plan>();
   if (!in_range(g)) return plan;
   memory::dims in{g.batch, g.in_channels}, out{g.batch, g.out_channels}, w, strides, dilates,
@@ -112,12 +125,15 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
     before.push_back(g.padding[d]);
     behind.push_back(padding_behind(g, d));
   }
-  plan->plain[0] = contiguous(in);
-  plan->plain[1] = contiguous(w);
-  plan->plain[2] = contiguous(out);
+  const size_t channels = g.groups == 1 ? 1 : 2;  // of the weight
+  plan->given[0] = g.channels_last ? channels_innermost(in, 1) : contiguous(in);
+  plan->given[1] = g.weight_last ? channels_innermost(w, channels) : contiguous(w);
+  plan->given[2] = g.channels_last ? channels_innermost(out, 1) : contiguous(out);
   plan->bias = contiguous({g.out_channels});
 
-  const memory::desc any_in = any_layout(in), any_w = any_layout(w), any_out = any_layout(out);
+  const memory::desc any_in = as_given ? plan->given[0] : any_layout(in);
+  const memory::desc any_w = any_layout(w);
+  const memory::desc any_out = as_given ? plan->given[2] : any_layout(out);
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const auto algorithm = dnnl::algorithm::convolution_direct;
@@ -162,24 +178,33 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g) {
   }
   const int written = task == Task::GradInput ? 0 : task == Task::GradWeight ? 1 : 2;
   for (int i = 0; i < 3; ++i) {
-    plan->reordered[i] = plan->wanted[i] != plan->plain[i];
+    plan->reordered[i] = plan->wanted[i] != plan->given[i];
     if (!plan->reordered[i]) continue;
-    const memory::desc& from = i == written ? plan->wanted[i] : plan->plain[i];
-    const memory::desc& to = i == written ? plan->plain[i] : plan->wanted[i];
+    const memory::desc& from = i == written ? plan->wanted[i] : plan->given[i];
+    const memory::desc& to = i == written ? plan->given[i] : plan->wanted[i];
     plan->reorders[i] = dnnl::reorder(dnnl::reorder::primitive_desc(engine(), from, engine(), to));
   }
   return plan;
 }
 
 // A geometry that oneDNN refuses has a plan without a primitive.
-std::shared_ptr<const Plan> plan_or_none(Task task, const ConvGeometry& g) {
-  require_room_for_code();
+std::shared_ptr<const Plan> plan_or_none(Task task, const ConvGeometry& g, bool as_given) {
   try {
-    return make_plan(task, g);
+    return make_plan(task, g, as_given);
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_out_of_memory) throw;
     return std::make_shared<const Plan>();
   }
+}
+
+// Primitives for images with channels innermost need no copies of them. The layouts that oneDNN
+// prefers are faster otherwise.
+std::shared_ptr<const Plan> best_plan(Task task, const ConvGeometry& g) {
+  require_room_for_code();
+  if (g.channels_last) {
+    if (auto plan = plan_or_none(task, g, true); plan->primitive) return plan;
+  }
+  return plan_or_none(task, g, false);
 }
 
 struct PlanKey {
@@ -195,7 +220,8 @@ struct PlanKeyHash {
       hash = (hash ^ static_cast<uint64_t>(v)) * 0x9E3779B97F4A7C15u;
       hash ^= hash >> 32;
     };
-    for (const int64_t v : {g.batch, g.in_channels, g.out_channels, g.groups, int64_t{g.spatial}})
+    for (const int64_t v : {g.batch, g.in_channels, g.out_channels, g.groups, int64_t{g.spatial},
+                            int64_t{g.channels_last}, int64_t{g.weight_last}})
       add(v);
     for (const auto* dims : {&g.in, &g.out, &g.kernel, &g.stride, &g.padding, &g.dilation})
       for (const int64_t v : *dims) add(v);
@@ -225,7 +251,7 @@ std::vector<std::shared_ptr<const Plan>> plans_for(Task task, const ConvGeometry
       if (known) {
         plan = *known;
       } else {
-        single_threaded([&] { plan = plan_or_none(task, key.geometry); });
+        single_threaded([&] { plan = best_plan(task, key.geometry); });
         kept->put(key, plan);
       }
     }
@@ -259,7 +285,7 @@ void reorder(const dnnl::reorder& primitive, const memory& from, memory& to) {
 }
 
 // Adds the gradients of the weight that the pieces made, in their order, and writes the sum in the
-// plain layout. The layout may depend on the size of a piece.
+// caller's layout. The layout may depend on the size of a piece.
 void add_up(const std::vector<std::shared_ptr<const Plan>>& plans, std::vector<memory>& parts,
             Buffers& buffers, float* result) {
   const Plan& first = *plans[0];
@@ -279,9 +305,9 @@ void add_up(const std::vector<std::shared_ptr<const Plan>>& plans, std::vector<m
       for (int64_t i = begin; i < end; ++i) total[i] += addend[i];
     }
   });
-  memory plain(first.plain[1], engine(), result);
+  memory given(first.given[1], engine(), result);
   if (first.reordered[1]) {
-    reorder(first.reorders[1], parts[0], plain);
+    reorder(first.reorders[1], parts[0], given);
   } else {
     std::copy_n(total, size, result);
   }
@@ -295,10 +321,10 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
     if (plans.empty()) return false;
     const Plan& first = *plans[0];
     Buffers shared;
-    memory weights;  // in the layout of the first piece, where that is not the plain one
+    memory weights;  // in the layout of the first piece, where that is not the caller's
     if (written != 1 && first.reordered[1]) {
       weights = shared.make(first.wanted[1]);
-      reorder(first.reorders[1], memory(first.plain[1], engine(), data[1]), weights);
+      reorder(first.reorders[1], memory(first.given[1], engine(), data[1]), weights);
     }
     std::vector<memory> parts(written == 1 && plans.size() > 1 ? plans.size() : 0);
     for (size_t p = 0; p < parts.size(); ++p) parts[p] = shared.make(plans[p]->wanted[1]);
@@ -309,17 +335,17 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
         Buffers own;
         dnnl::stream stream(engine());
         std::unordered_map<int, memory> args;
-        memory plain[3], wanted[3];
+        memory given[3], wanted[3];
         for (int i = 0; i < 3; ++i) {
           if (i == 1 && weights && plan.wanted[1] == first.wanted[1]) {
             wanted[1] = weights;
           } else if (i == 1 && !parts.empty()) {
             wanted[1] = parts[static_cast<size_t>(p)];
           } else {
-            plain[i] = memory(plan.plain[i], engine(), data[i] + g.first_image(p) * image[i]);
-            wanted[i] = plan.reordered[i] ? own.make(plan.wanted[i]) : plain[i];
+            given[i] = memory(plan.given[i], engine(), data[i] + g.first_image(p) * image[i]);
+            wanted[i] = plan.reordered[i] ? own.make(plan.wanted[i]) : given[i];
             if (plan.reordered[i] && i != written)
-              dnnl::reorder(plan.reorders[i]).execute(stream, plain[i], wanted[i]);
+              dnnl::reorder(plan.reorders[i]).execute(stream, given[i], wanted[i]);
           }
           args[arguments[i]] = wanted[i];
         }
@@ -327,7 +353,7 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
         args[DNNL_ARG_SCRATCHPAD] = own.make(plan.scratch);
         plan.primitive.execute(stream, args);
         if (plan.reordered[written] && parts.empty())
-          dnnl::reorder(plan.reorders[written]).execute(stream, wanted[written], plain[written]);
+          dnnl::reorder(plan.reorders[written]).execute(stream, wanted[written], given[written]);
         stream.wait();
       });
     });

@@ -15,6 +15,7 @@
 #include "aten/ops/adaptive_max_pool2d.h"
 #include "aten/ops/adaptive_max_pool3d.h"
 #include "aten/ops/contiguous.h"
+#include "aten/ops/convolution/cpu/max_pool_pixels.h"
 #include "aten/ops/convolution/cpu/pool_windows.h"
 #include "aten/ops/max_pool1d_with_indices.h"
 #include "aten/ops/max_pool2d_with_indices.h"
@@ -122,6 +123,7 @@ template <class T>
 void max_pool(const Tensor& self, const PoolPlanes& p, const PoolAxes& axes, const Tensor& out,
               const Tensor& indices) {
   using C = compute_type<T>;
+  if (by_pixels(out)) return pixels::max_pool<T>(self, axes, out, indices);
   const Tensor input = aten::contiguous(self);
   const bool one_row = p.in[0] == 1 && p.in[1] == 1;
   p.for_each([&](int64_t begin, int64_t end) {
@@ -193,6 +195,7 @@ void max_pool_backward_cpu(const Tensor& grad, const Tensor& indices, IntList in
   using C = compute_type<T>;
   using W = wide_type<T>;  // an element may be the largest of as many windows as there are
   if (grad.numel() == 0) return static_cast<void>(std::fill_n(out.data_as<T>(), out.numel(), T(0)));
+  if (by_pixels(out)) return pixels::max_pool_backward<T>(grad, indices, out);
   const PoolPlanes p(input_size, grad.sizes(), static_cast<size_t>(spatial));
   const Tensor g = aten::contiguous(grad);
   const PoolIndices all("_max_pool_backward", p, indices);
@@ -215,6 +218,7 @@ template <class T>
 void max_pool_gather_cpu(const Tensor& grad, const Tensor& indices, int64_t spatial,
                          const Tensor& out) {
   if (out.numel() == 0) return;
+  if (by_pixels(out)) return pixels::max_pool_gather<T>(grad, indices, out);
   const PoolPlanes p(grad.sizes(), indices.sizes(), static_cast<size_t>(spatial));
   const Tensor g = aten::contiguous(grad);
   const PoolIndices all("_max_pool_gather", p, indices);
