@@ -38,21 +38,25 @@ MemoryFormat kept_format(Device device, IntList sizes, IntList strides) {
 
 MemoryFormat kept_format(const Tensor& image, size_t spatial) {
   if (image.sizes().size() != spatial + 2) return MemoryFormat::Contiguous;
-  return kept_format(image.device(), image.sizes(), image.strides());
+  return kept_format(image);
 }
 
 Tensor in_format(const Tensor& t, MemoryFormat format) {
-  if (format_of(t.sizes(), t.strides()) == format) return t;
+  if (format_of(t) == format) return t;
   return aten::to(t, std::nullopt, std::nullopt, std::nullopt, std::nullopt, false, false, format);
 }
 
+int64_t dim_with_channels_innermost(int64_t dim, int64_t rank) {
+  return dim == 0 ? 0 : dim == 1 ? rank - 1 : dim - 1;
+}
+
 Tensor channels_innermost(const Tensor& image) {
-  DimVector sizes, strides;
-  for (size_t d = 0; d <= image.sizes().size(); ++d) {
-    if (d == 1) continue;
-    const size_t from = d == image.sizes().size() ? 1 : d;
-    sizes.push_back(image.sizes()[from]);
-    strides.push_back(image.strides()[from]);
+  const int64_t rank = image.dim();
+  DimVector sizes(image.sizes()), strides(image.strides());
+  for (int64_t d = 1; d < rank; ++d) {
+    const int64_t to = dim_with_channels_innermost(d, rank);
+    sizes[to] = image.sizes()[d];
+    strides[to] = image.strides()[d];
   }
   return alias_with_geometry(image, sizes, strides, image.storage_offset());
 }

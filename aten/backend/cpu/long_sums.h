@@ -93,6 +93,18 @@ class ColumnSums {
     ++rows_;
   }
 
+  // The same sums of several rows. add(sums, first, count) adds some of them, in their order.
+  template <class F>
+  void add_rows(int64_t rows, F&& add) {
+    for (int64_t first = 0; first < rows;) {
+      if (rows_ == kSumRun) end_run();
+      const int64_t count = std::min(rows - first, kSumRun - rows_);
+      add(run_.data(), first, count);
+      rows_ += count;
+      first += count;
+    }
+  }
+
   template <class F>
   void take(F&& put) {
     take_all([&put, width = width()](const auto* sums) {

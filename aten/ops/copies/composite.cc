@@ -56,7 +56,7 @@ bool in_format(const char* op, const Tensor& t, std::optional<MemoryFormat> form
 // As in_format, with the strides of all dimensions.
 bool is_laid_out(const char* op, const Tensor& t, std::optional<MemoryFormat> format) {
   if (!format || *format == MemoryFormat::Preserve) return true;
-  return in_format(op, t, format) && shape::format_of(t.sizes(), t.strides()) == *format;
+  return in_format(op, t, format) && shape::format_of(t) == *format;
 }
 
 bool same_device(Device wanted, Device has) {

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/joining/shape.h"
 
+#include "aten/engine/memory_format.h"
+
 namespace treadle::shape {
 namespace {
 
@@ -20,6 +22,19 @@ TensorSpec common_spec(const char* op, TensorList tensors) {
     spec.device = common_device(op, {&tensors[0], &t}, {"tensors", "tensors"});
   }
   return spec;
+}
+
+// The memory format of all tensors; Contiguous if they differ.
+MemoryFormat common_format(TensorList tensors) {
+  std::optional<MemoryFormat> common;
+  for (const Tensor& t : tensors) {
+    if (cat_skips(t)) continue;
+    const MemoryFormat format = kept_format(t);
+    if (format == MemoryFormat::Contiguous || format != common.value_or(format))
+      return MemoryFormat::Contiguous;
+    common = format;
+  }
+  return common.value_or(MemoryFormat::Contiguous);
 }
 
 }  // namespace
@@ -56,6 +71,7 @@ TensorSpec cat(const char* op, TensorList tensors, int64_t dim) {
   }
   spec.sizes = first->sizes();
   spec.sizes[dim] = total;
+  spec.format = common_format(tensors);
   checked_numel(spec.sizes, item_size(spec.dtype));
   return spec;
 }

@@ -10,6 +10,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string_view>
 
+#include "aten/engine/memory_format.h"
 #include "aten/engine/renamed_errors.h"
 #include "aten/ops/_pad_circular.h"
 #include "aten/ops/abs.h"
@@ -19,6 +20,8 @@
 #include "aten/ops/clone.h"
 #include "aten/ops/constant_pad_nd.h"
 #include "aten/ops/copy_.h"
+#include "aten/ops/empty.h"
+#include "aten/ops/fill_.h"
 #include "aten/ops/index_select.h"
 #include "aten/ops/narrow.h"
 #include "aten/ops/new_empty.h"
@@ -133,7 +136,12 @@ Tensor constant_pad_nd(const Tensor& self, IntList pad, const Scalar& value) {
     kept = aten::narrow(kept, static_cast<int64_t>(d), start, length);
     sizes[d] = size;
   }
-  const Tensor out = aten::new_full(self, sizes, value);
+  const MemoryFormat format = shape::kept_format(self);
+  const Tensor out = format == MemoryFormat::Contiguous
+                         ? aten::new_full(self, sizes, value)
+                         : aten::fill_(aten::empty(sizes, self.dtype(), std::nullopt,
+                                                   self.device(), std::nullopt, format),
+                                       value);
   Tensor inside = out;
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     const int64_t d = static_cast<int64_t>(sizes.size() - 1 - i);

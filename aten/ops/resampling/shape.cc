@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "aten/engine/memory_format.h"
 #include "aten/ops/convolution/shape.h"
 
 namespace treadle::shape {
@@ -70,7 +71,7 @@ TensorSpec resample(const char* op, const Tensor& self, int64_t dim, int64_t siz
   check_lengths(op, self.size(dim), size, scale);
   const DimVector out = with_size(self.sizes(), dim, size);
   checked_numel(out);
-  return {out, self.dtype(), self.device()};
+  return {out, self.dtype(), self.device(), kept_format(self)};
 }
 
 TensorSpec resample_grad(const char* op, const Tensor& grad, int64_t dim, int64_t size,
@@ -80,7 +81,7 @@ TensorSpec resample_grad(const char* op, const Tensor& grad, int64_t dim, int64_
   check_lengths(op, size, grad.size(dim), scale);
   const DimVector out = with_size(grad.sizes(), dim, size);
   checked_numel(out);
-  return {out, grad.dtype(), grad.device()};
+  return {out, grad.dtype(), grad.device(), kept_format(grad)};
 }
 
 TensorSpec grid_sampler(const char* op, const Tensor& input, const Tensor& grid, int64_t spatial) {

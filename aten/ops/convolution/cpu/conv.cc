@@ -95,7 +95,7 @@ Tensor operand(const Tensor& t, MemoryFormat format) {
   return aten::contiguous(kNarrow<T> ? aten::to(t, ScalarType::Float32) : t, format);
 }
 
-MemoryFormat format_of(const Tensor& t) { return shape::format_of(t.sizes(), t.strides()); }
+using shape::format_of;
 
 // Fills `out` by compute(result), where `result` has the strides of `out` and the type that is
 // computed in. If that returns false, by compute_contiguous(result), of a contiguous result.

@@ -62,7 +62,7 @@ struct PoolPixels {
 
 // Whether a result, and so the images that are read for it, have channels innermost.
 inline bool by_pixels(const Tensor& out) {
-  return shape::format_of(out.sizes(), out.strides()) != MemoryFormat::Contiguous;
+  return shape::format_of(out) != MemoryFormat::Contiguous;
 }
 
 // The image of a rank that has channels innermost, in that layout.

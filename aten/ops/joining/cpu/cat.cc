@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "aten/backend/cpu/non_temporal_stores.h"
+#include "aten/engine/memory_format.h"
 #include "aten/engine/overlap.h"
 #include "aten/ops/_cat.h"
 #include "aten/ops/_stack.h"
@@ -86,7 +87,16 @@ void join(TensorList tensors, int64_t dim, const Tensor& out, int64_t outer) {
 
 template <class T>
 void cat_cpu(TensorList tensors, int64_t dim, IntList /*lengths*/, const Tensor& out) {
-  join(tensors, wrap_dim("cat", dim, out.dim()), out, dim_slices(out.sizes(), dim).outer);
+  dim = wrap_dim("cat", dim, out.dim());
+  if (shape::format_of(out) == MemoryFormat::Contiguous)
+    return join(tensors, dim, out, dim_slices(out.sizes(), dim).outer);
+  std::vector<Tensor> images;
+  images.reserve(tensors.size());
+  for (const Tensor& t : tensors)
+    images.push_back(shape::cat_skips(t) ? t : shape::channels_innermost(t));
+  const Tensor result = shape::channels_innermost(out);
+  dim = shape::dim_with_channels_innermost(dim, out.dim());
+  join(images, dim, result, dim_slices(result.sizes(), dim).outer);
 }
 
 template <class T>

@@ -134,12 +134,23 @@ struct Columns {
       }
     });
   }
-  // f(offset, length) of each row, for results.
+  // f(offset, elements) of rows that one thread computes, for results.
   template <class F>
   void for_rows(F&& f) const {
     parallel_for(rows, grain_of(width), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) f(r * width, length(r, 0, width));
+      f(begin * width, std::min(elements, end * width) - begin * width);
     });
+  }
+  // Adds the terms of the rows of a piece to `sums`. add(offset, rows, length, sums) adds those of
+  // rows of one length.
+  template <class C, class F>
+  void add_piece(int64_t band, int64_t first, int64_t count, ColumnSums<C>& sums, F&& add) const {
+    const int64_t begin = band * band_rows, end = std::min(rows, begin + band_rows);
+    const int64_t last = length(end - 1, first, count), whole = end - (last < count);
+    sums.add_rows(whole - begin, [&](C* to, int64_t r, int64_t some) {
+      add((begin + r) * width + first, some, count, to);
+    });
+    if (whole < end) sums.add_row([&](C* to) { add(whole * width + first, 1, last, to); });
   }
 };
 
@@ -150,16 +161,14 @@ struct BandSums {
       : first(static_cast<size_t>(s.bands * s.width)), second(first.size()) {}
 };
 
-// Sums up a piece; add(offset, length, sums) adds a part of a row. The second sums are `count`
-// behind the first ones.
+// Sums up a piece; add(offset, rows, length, firsts, seconds) adds parts of rows.
 template <class C, class Add>
 void sum_piece(const Columns& s, int64_t band, int64_t first, int64_t count, BandSums& to,
                Add&& add) {
   ColumnSums<C> own(2 * count);
-  for (int64_t r = band * s.band_rows; r < std::min(s.rows, (band + 1) * s.band_rows); ++r) {
-    own.add_row(
-        [&](C* sums) { add(r * s.width + first, s.length(r, first, count), sums, sums + count); });
-  }
+  s.add_piece(band, first, count, own, [&](int64_t at, int64_t rows, int64_t length, C* sums) {
+    add(at, rows, length, sums, sums + count);
+  });
   double* const firsts = to.first.data() + band * s.width + first;
   double* const seconds = to.second.data() + band * s.width + first;
   own.take([&](int64_t k, double sum) { (k < count ? firsts[k] : seconds[k - count]) = sum; });
@@ -176,16 +185,15 @@ void column_moments(const Columns& s, const T* x, compute_type<T>* mean, compute
   s.for_pieces([&](int64_t band, int64_t first, int64_t count) {
     C* const about = abouts.data() + band * s.width + first;
     ColumnSums<C> own(count);
-    for (int64_t r = band * s.band_rows; r < std::min(s.rows, (band + 1) * s.band_rows); ++r) {
-      own.add_row(
-          [&](C* to) { loops.add(x + r * s.width + first, s.length(r, first, count), to); });
-    }
+    s.add_piece(band, first, count, own, [&](int64_t at, int64_t rows, int64_t length, C* to) {
+      loops.add(x + at, s.width, rows, length, to);
+    });
     own.take([&](int64_t k, double sum) {
       const int64_t height = s.height(band, first + k);
       about[k] = height > 0 ? static_cast<C>(sum / static_cast<double>(height)) : C(0);
     });
-    sum_piece<C>(s, band, first, count, sums, [&](int64_t at, int64_t length, C* to, C* squares) {
-      loops.add_moments(x + at, length, about, to, squares);
+    sum_piece<C>(s, band, first, count, sums, [&](int64_t at, int64_t rows, int64_t length, C* to, C* squares) {
+      loops.add_moments(x + at, s.width, rows, length, about, to, squares);
     });
   });
   const auto n = static_cast<double>(s.elements / s.channels);
@@ -215,8 +223,8 @@ void batch_norm_columns(const Columns& s, const T* x, const T* w, const T* b, co
   const auto scale =
       s.each<C>([&](int64_t c) { return static_cast<C>(w[c]) / std::sqrt(var[c] + eps); });
   const auto shift = s.each<C>([&](int64_t c) { return static_cast<C>(b[c]); });
-  s.for_rows([&](int64_t at, int64_t length) {
-    loops.result_columns(x + at, y + at, length, about.data(), scale.data(), shift.data());
+  s.for_rows([&](int64_t at, int64_t count) {
+    loops.result_columns(x + at, y + at, count, s.width, about.data(), scale.data(), shift.data());
   });
 }
 
@@ -288,8 +296,8 @@ void batch_norm_backward_columns(const Columns& s, const T* g, const T* x, const
   const auto about = s.each<C>([&](int64_t c) { return mean[c]; });
   BandSums sums(s);
   s.for_pieces([&](int64_t band, int64_t first, int64_t count) {
-    sum_piece<C>(s, band, first, count, sums, [&](int64_t at, int64_t length, C* to, C* dots) {
-      loops.add_dots(g + at, x + at, length, about.data() + first, to, dots);
+    sum_piece<C>(s, band, first, count, sums, [&](int64_t at, int64_t rows, int64_t length, C* to, C* dots) {
+      loops.add_dots(g + at, x + at, s.width, rows, length, about.data() + first, to, dots);
     });
   });
   std::vector<double> sum(static_cast<size_t>(s.channels)), dot(sum.size());
@@ -309,8 +317,8 @@ void batch_norm_backward_columns(const Columns& s, const T* g, const T* x, const
   const auto scale = s.each<C>([&](int64_t c) { return of(c).scale; });
   const auto mean_of_g = s.each<C>([&](int64_t c) { return of(c).mean_of_g; });
   const auto slope = s.each<C>([&](int64_t c) { return of(c).slope; });
-  s.for_rows([&](int64_t at, int64_t length) {
-    loops.gradient_columns(g + at, x + at, gx + at, length, about.data(), scale.data(),
+  s.for_rows([&](int64_t at, int64_t count) {
+    loops.gradient_columns(g + at, x + at, gx + at, count, s.width, about.data(), scale.data(),
                            mean_of_g.data(), slope.data());
   });
 }

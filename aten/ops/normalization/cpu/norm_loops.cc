@@ -4,6 +4,8 @@
 #define TREADLE_TARGET_INCLUDE "aten/ops/normalization/cpu/norm_loops.cc"
 #include "aten/backend/cpu/foreach_target.h"
 
+#include <algorithm>
+
 #include "aten/engine/cpu/fold-inl.h"
 #include "aten/ops/normalization/cpu/norm_loops.h"
 #include "aten/scalar/narrow-inl.h"
@@ -81,23 +83,40 @@ struct NormTarget {
   static HWY_INLINE void add_to(C* sums, V v, int64_t lanes) {
     store_lanes(load_lanes(sums, lanes) + v, sums, lanes);
   }
-  static void add(const T* x, int64_t n, C* sums) {
-    for_vectors(n, [=](int64_t i, int64_t lanes)
-                       HWY_ATTR { add_to(sums + i, load_computed(x + i, lanes), lanes); });
-  }
-  static void add_moments(const T* x, int64_t n, const C* about, C* sums, C* squares) {
+  // The sums of a vector of columns stay in registers while the rows pass.
+  static void add(const T* x, int64_t pitch, int64_t rows, int64_t n, C* sums) {
     for_vectors(n, [=](int64_t i, int64_t lanes) HWY_ATTR {
-      const V d = load_computed(x + i, lanes) - load_lanes(about + i, lanes);
-      add_to(sums + i, d, lanes);
-      add_to(squares + i, d * d, lanes);
+      V sum = load_lanes(sums + i, lanes);
+      for (int64_t r = 0; r < rows; ++r) sum = sum + load_computed(x + r * pitch + i, lanes);
+      store_lanes(sum, sums + i, lanes);
     });
   }
-  static void add_dots(const T* g, const T* x, int64_t n, const C* about, C* sums, C* dots) {
+  static void add_moments(const T* x, int64_t pitch, int64_t rows, int64_t n, const C* about,
+                          C* sums, C* squares) {
     for_vectors(n, [=](int64_t i, int64_t lanes) HWY_ATTR {
-      const V h = load_computed(g + i, lanes);
-      add_to(sums + i, h, lanes);
-      const V d = load_computed(x + i, lanes) - load_lanes(about + i, lanes);
-      add_to(dots + i, h * d, lanes);
+      const V from = load_lanes(about + i, lanes);
+      V sum = load_lanes(sums + i, lanes), square = load_lanes(squares + i, lanes);
+      for (int64_t r = 0; r < rows; ++r) {
+        const V d = load_computed(x + r * pitch + i, lanes) - from;
+        sum = sum + d;
+        square = square + d * d;
+      }
+      store_lanes(sum, sums + i, lanes);
+      store_lanes(square, squares + i, lanes);
+    });
+  }
+  static void add_dots(const T* g, const T* x, int64_t pitch, int64_t rows, int64_t n,
+                       const C* about, C* sums, C* dots) {
+    for_vectors(n, [=](int64_t i, int64_t lanes) HWY_ATTR {
+      const V from = load_lanes(about + i, lanes);
+      V sum = load_lanes(sums + i, lanes), dot = load_lanes(dots + i, lanes);
+      for (int64_t r = 0; r < rows; ++r) {
+        const V h = load_computed(g + r * pitch + i, lanes);
+        sum = sum + h;
+        dot = dot + h * (load_computed(x + r * pitch + i, lanes) - from);
+      }
+      store_lanes(sum, sums + i, lanes);
+      store_lanes(dot, dots + i, lanes);
     });
   }
   static void add_scaled_dots(const T* g, const T* x, int64_t n, C about, C scale, C* sums,
@@ -109,22 +128,26 @@ struct NormTarget {
       add_to(dots + i, h * d * set(scale), lanes);
     });
   }
-  static void result_columns(const T* x, T* y, int64_t n, const C* about, const C* scale,
-                             const C* shift) {
-    for_vectors(n, [=](int64_t i, int64_t lanes) HWY_ATTR {
-      const V d = load_computed(x + i, lanes) - load_lanes(about + i, lanes);
-      const V scaled = d * load_lanes(scale + i, lanes);
-      store_computed(scaled + load_lanes(shift + i, lanes), y + i, lanes);
-    });
+  static void result_columns(const T* x, T* y, int64_t count, int64_t n, const C* about,
+                             const C* scale, const C* shift) {
+    for (; count > 0; count -= n, x += n, y += n) {
+      for_vectors(std::min(n, count), [=](int64_t i, int64_t lanes) HWY_ATTR {
+        const V d = load_computed(x + i, lanes) - load_lanes(about + i, lanes);
+        const V scaled = d * load_lanes(scale + i, lanes);
+        store_computed(scaled + load_lanes(shift + i, lanes), y + i, lanes);
+      });
+    }
   }
-  static void gradient_columns(const T* g, const T* x, T* gx, int64_t n, const C* about,
-                               const C* scale, const C* mean, const C* slope) {
-    for_vectors(n, [=](int64_t i, int64_t lanes) HWY_ATTR {
-      const V h = load_computed(g + i, lanes) - load_lanes(mean + i, lanes);
-      const V d = load_computed(x + i, lanes) - load_lanes(about + i, lanes);
-      store_computed(load_lanes(scale + i, lanes) * (h - d * load_lanes(slope + i, lanes)), gx + i,
-                     lanes);
-    });
+  static void gradient_columns(const T* g, const T* x, T* gx, int64_t count, int64_t n,
+                               const C* about, const C* scale, const C* mean, const C* slope) {
+    for (; count > 0; count -= n, g += n, x += n, gx += n) {
+      for_vectors(std::min(n, count), [=](int64_t i, int64_t lanes) HWY_ATTR {
+        const V h = load_computed(g + i, lanes) - load_lanes(mean + i, lanes);
+        const V d = load_computed(x + i, lanes) - load_lanes(about + i, lanes);
+        store_computed(load_lanes(scale + i, lanes) * (h - d * load_lanes(slope + i, lanes)),
+                       gx + i, lanes);
+      });
+    }
   }
 
   static constexpr cpu::NormLoops<T> kLoops = {&sum,

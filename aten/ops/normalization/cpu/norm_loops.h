@@ -38,18 +38,22 @@ struct NormLoops {
   void (*gradient_each)(const T* g, const T* w, const T* x, T* gx, int64_t n, C about, C scale,
                         C mean, C slope);
 
-  // ---- a row of a matrix, whose columns are summed ----
-  void (*add)(const T* x, int64_t n, C* sums);
+  // ---- rows of a matrix, whose columns are summed ----
+  // Of `rows` rows of n elements, `pitch` elements apart.
+  void (*add)(const T* x, int64_t pitch, int64_t rows, int64_t n, C* sums);
   // sums += d and squares += d^2, with d = x - about.
-  void (*add_moments)(const T* x, int64_t n, const C* about, C* sums, C* squares);
-  // sums += g and dots += g * (x - about), or dots += g * (x - about) * scale.
-  void (*add_dots)(const T* g, const T* x, int64_t n, const C* about, C* sums, C* dots);
+  void (*add_moments)(const T* x, int64_t pitch, int64_t rows, int64_t n, const C* about, C* sums,
+                      C* squares);
+  // sums += g and dots += g * (x - about). Of one row, dots += g * (x - about) * scale.
+  void (*add_dots)(const T* g, const T* x, int64_t pitch, int64_t rows, int64_t n, const C* about,
+                   C* sums, C* dots);
   void (*add_scaled_dots)(const T* g, const T* x, int64_t n, C about, C scale, C* sums, C* dots);
-  // As above, of a row whose elements have factors of their own.
-  void (*result_columns)(const T* x, T* y, int64_t n, const C* about, const C* scale,
-                         const C* shift);
-  void (*gradient_columns)(const T* g, const T* x, T* gx, int64_t n, const C* about, const C* scale,
-                           const C* mean, const C* slope);
+  // As above, of rows of n elements that have factors of their own. There are `count` elements, of
+  // which the last row may have fewer.
+  void (*result_columns)(const T* x, T* y, int64_t count, int64_t n, const C* about,
+                         const C* scale, const C* shift);
+  void (*gradient_columns)(const T* g, const T* x, T* gx, int64_t count, int64_t n,
+                           const C* about, const C* scale, const C* mean, const C* slope);
 };
 
 }  // namespace treadle::cpu

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "aten/backend/cpu/long_sums.h"
+#include "aten/engine/memory_format.h"
 #include "aten/ops/_resample.h"
 #include "aten/ops/_resample_backward.h"
 #include "aten/ops/contiguous.h"
@@ -84,6 +85,23 @@ std::pair<int64_t, int64_t> around(const Tensor& t, int64_t dim) {
   return {outer, inner};
 }
 
+// A step along dimension `dim`, whose input and output are contiguous: their dimensions are in the
+// order in which they are in memory.
+struct Step {
+  Tensor in, out;
+  int64_t dim;
+  Step(const Tensor& self, int64_t d, const Tensor& result) {
+    const MemoryFormat format = shape::format_of(result);
+    in = aten::contiguous(self, format);
+    out = result;
+    dim = d;
+    if (format == MemoryFormat::Contiguous) return;
+    in = shape::channels_innermost(in);
+    out = shape::channels_innermost(out);
+    dim = shape::dim_with_channels_innermost(dim, self.dim());
+  }
+};
+
 // Rows with more terms are summed up so that the error does not grow with their number.
 constexpr int64_t kFewTaps = 8;
 
@@ -144,14 +162,13 @@ void copy_elements(const Taps& taps, const T* from, int64_t in, int64_t inner, i
 }
 
 template <class T>
-void apply(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out) {
+void apply(const Taps& taps, const Step& step) {
   using C = compute_type<T>;
-  const Tensor input = aten::contiguous(self);
-  const std::pair<int64_t, int64_t> sides = around(input, dim);
+  const std::pair<int64_t, int64_t> sides = around(step.in, step.dim);
   const int64_t outer = sides.first, inner = sides.second;
-  const int64_t in = input.size(dim), rows = taps.rows();
-  const T* const from = input.data_as<T>();
-  T* const to = out.data_as<T>();
+  const int64_t in = step.in.size(step.dim), rows = taps.rows();
+  const T* const from = step.in.data_as<T>();
+  T* const to = step.out.data_as<T>();
   const std::vector<C> weight(taps.weight.begin(), taps.weight.end());
   const bool copies = taps.copies();
   const std::vector<int64_t> used = taps.used();
@@ -212,13 +229,12 @@ struct WholeWeights {
   }
 };
 
-void apply_to_bytes(const Taps& taps, const Tensor& self, int64_t dim, const Tensor& out) {
-  const Tensor input = aten::contiguous(self);
-  const std::pair<int64_t, int64_t> sides = around(input, dim);
+void apply_to_bytes(const Taps& taps, const Step& step) {
+  const std::pair<int64_t, int64_t> sides = around(step.in, step.dim);
   const int64_t outer = sides.first, inner = sides.second;
-  const int64_t in = input.size(dim), rows = taps.rows();
-  const uint8_t* const from = input.data_as<uint8_t>();
-  uint8_t* const to = out.data_as<uint8_t>();
+  const int64_t in = step.in.size(step.dim), rows = taps.rows();
+  const uint8_t* const from = step.in.data_as<uint8_t>();
+  uint8_t* const to = step.out.data_as<uint8_t>();
   const WholeWeights whole(taps.weight);
   // A sum of bytes by weights that come to 2^22 at most fits.
   const int32_t half = whole.bits > 0 ? 1 << (whole.bits - 1) : 0;
@@ -255,9 +271,9 @@ void resample_cpu(const Tensor& self, int64_t dim, int64_t size, std::string_vie
   dim = wrap_dim("_resample", dim, self.dim());
   const Taps taps = table_of({mode, self.size(dim), size, align_corners, scale});
   if constexpr (std::is_same_v<T, uint8_t>)
-    apply_to_bytes(taps, self, dim, out);
+    apply_to_bytes(taps, Step(self, dim, out));
   else
-    apply<T>(taps, self, dim, out);
+    apply<T>(taps, Step(self, dim, out));
 }
 
 template <class T>
@@ -266,7 +282,7 @@ void resample_backward_cpu(const Tensor& grad, int64_t dim, int64_t size, std::s
   if (out.numel() == 0) return;
   dim = wrap_dim("_resample_backward", dim, grad.dim());
   const Taps taps = table_of({mode, size, grad.size(dim), align_corners, scale});
-  apply<T>(taps.transposed(size), grad, dim, out);
+  apply<T>(taps.transposed(size), Step(grad, dim, out));
 }
 
 const auto resample_registered = register_kernels<aten::ops::_resample, DeviceType::CPU>(
