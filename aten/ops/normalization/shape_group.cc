@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/normalization/shape_group.h"
 
+#include "aten/engine/memory_format.h"
+
 namespace treadle::shape {
 namespace {
 
@@ -12,6 +14,14 @@ ScalarType statistics_type(const Tensor& input) {
 }
 
 TensorSpec like(const Tensor& t) { return {t.sizes(), t.dtype(), t.device()}; }
+
+// As `images`, if its shape is (samples, channels, ...); an operator may be told otherwise.
+TensorSpec like_images(const Tensor& images, int64_t samples, int64_t channels) {
+  TensorSpec spec = like(images);
+  if (images.dim() >= 2 && images.size(0) == samples && images.size(1) == channels)
+    spec.format = kept_format(images);
+  return spec;
+}
 
 void parameter(const char* op, const char* name, const Tensor& t, IntList sizes,
                const Tensor& input) {
@@ -50,7 +60,7 @@ std::array<TensorSpec, 3> group_norm(const char* op, const Tensor& input, const 
   parameter(op, "weight", weight, IntList(per_channel, 1), input);
   parameter(op, "bias", bias, IntList(per_channel, 1), input);
   const TensorSpec statistics{{samples, groups}, statistics_type(input), input.device()};
-  return {like(input), statistics, statistics};
+  return {like_images(input, samples, channels), statistics, statistics};
 }
 
 std::array<TensorSpec, 3> group_norm_grad(const char* op, const Tensor& grad, const Tensor& input,
@@ -62,7 +72,7 @@ std::array<TensorSpec, 3> group_norm_grad(const char* op, const Tensor& grad, co
   statistic(op, "mean", mean, forward[1]);
   statistic(op, "rstd", rstd, forward[2]);
   const TensorSpec per_channel{{channels}, input.dtype(), input.device()};
-  return {like(input), per_channel, per_channel};
+  return {forward[0], per_channel, per_channel};
 }
 
 std::array<TensorSpec, 2> rms_norm(const char* op, const Tensor& input, IntList normalized_shape,

@@ -139,8 +139,8 @@ Tensor constant_pad_nd(const Tensor& self, IntList pad, const Scalar& value) {
   const MemoryFormat format = shape::kept_format(self);
   const Tensor out = format == MemoryFormat::Contiguous
                          ? aten::new_full(self, sizes, value)
-                         : aten::fill_(aten::empty(sizes, self.dtype(), std::nullopt,
-                                                   self.device(), std::nullopt, format),
+                         : aten::fill_(aten::empty(sizes, self.dtype(), std::nullopt, self.device(),
+                                                   std::nullopt, format),
                                        value);
   Tensor inside = out;
   for (size_t i = 0; i < pad.size() / 2; ++i) {

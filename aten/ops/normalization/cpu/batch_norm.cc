@@ -134,11 +134,11 @@ struct Columns {
       }
     });
   }
-  // f(offset, elements) of rows that one thread computes, for results.
+  // f(offset, length) of each row, for results.
   template <class F>
   void for_rows(F&& f) const {
     parallel_for(rows, grain_of(width), [&](int64_t begin, int64_t end) {
-      f(begin * width, std::min(elements, end * width) - begin * width);
+      for (int64_t r = begin; r < end; ++r) f(r * width, length(r, 0, width));
     });
   }
   // Adds the terms of the rows of a piece to `sums`. add(offset, rows, length, sums) adds those of
@@ -192,9 +192,10 @@ void column_moments(const Columns& s, const T* x, compute_type<T>* mean, compute
       const int64_t height = s.height(band, first + k);
       about[k] = height > 0 ? static_cast<C>(sum / static_cast<double>(height)) : C(0);
     });
-    sum_piece<C>(s, band, first, count, sums, [&](int64_t at, int64_t rows, int64_t length, C* to, C* squares) {
-      loops.add_moments(x + at, s.width, rows, length, about, to, squares);
-    });
+    sum_piece<C>(s, band, first, count, sums,
+                 [&](int64_t at, int64_t rows, int64_t length, C* to, C* squares) {
+                   loops.add_moments(x + at, s.width, rows, length, about, to, squares);
+                 });
   });
   const auto n = static_cast<double>(s.elements / s.channels);
   std::vector<double> means(static_cast<size_t>(s.channels)), moments(means.size());
@@ -223,8 +224,8 @@ void batch_norm_columns(const Columns& s, const T* x, const T* w, const T* b, co
   const auto scale =
       s.each<C>([&](int64_t c) { return static_cast<C>(w[c]) / std::sqrt(var[c] + eps); });
   const auto shift = s.each<C>([&](int64_t c) { return static_cast<C>(b[c]); });
-  s.for_rows([&](int64_t at, int64_t count) {
-    loops.result_columns(x + at, y + at, count, s.width, about.data(), scale.data(), shift.data());
+  s.for_rows([&](int64_t at, int64_t length) {
+    loops.result_columns(x + at, y + at, length, about.data(), scale.data(), shift.data());
   });
 }
 
@@ -296,9 +297,10 @@ void batch_norm_backward_columns(const Columns& s, const T* g, const T* x, const
   const auto about = s.each<C>([&](int64_t c) { return mean[c]; });
   BandSums sums(s);
   s.for_pieces([&](int64_t band, int64_t first, int64_t count) {
-    sum_piece<C>(s, band, first, count, sums, [&](int64_t at, int64_t rows, int64_t length, C* to, C* dots) {
-      loops.add_dots(g + at, x + at, s.width, rows, length, about.data() + first, to, dots);
-    });
+    sum_piece<C>(
+        s, band, first, count, sums, [&](int64_t at, int64_t rows, int64_t length, C* to, C* dots) {
+          loops.add_dots(g + at, x + at, s.width, rows, length, about.data() + first, to, dots);
+        });
   });
   std::vector<double> sum(static_cast<size_t>(s.channels)), dot(sum.size());
   s.for_columns([&](size_t i, size_t c, double /*elements*/) {
@@ -317,8 +319,8 @@ void batch_norm_backward_columns(const Columns& s, const T* g, const T* x, const
   const auto scale = s.each<C>([&](int64_t c) { return of(c).scale; });
   const auto mean_of_g = s.each<C>([&](int64_t c) { return of(c).mean_of_g; });
   const auto slope = s.each<C>([&](int64_t c) { return of(c).slope; });
-  s.for_rows([&](int64_t at, int64_t count) {
-    loops.gradient_columns(g + at, x + at, gx + at, count, s.width, about.data(), scale.data(),
+  s.for_rows([&](int64_t at, int64_t length) {
+    loops.gradient_columns(g + at, x + at, gx + at, length, about.data(), scale.data(),
                            mean_of_g.data(), slope.data());
   });
 }

@@ -14,6 +14,7 @@
 #include "aten/ops/_rms_norm.h"
 #include "aten/ops/_rms_norm_backward.h"
 #include "aten/ops/native_group_norm.h"
+#include "aten/ops/normalization/cpu/norm_group_pixels.h"
 #include "aten/ops/normalization/cpu/norm_loops.h"
 #include "aten/ops/normalization/cpu/norm_sums.h"
 #include "core/base/parallel.h"
@@ -26,9 +27,13 @@ void group_norm_cpu(const Tensor& input, const Tensor& weight, const Tensor& bia
                     int64_t channels, int64_t plane, int64_t groups, double eps, const Tensor& out,
                     const Tensor& mean, const Tensor& rstd) {
   using C = compute_type<T>;
-  const Tensor in = dense(input);
+  const MemoryFormat format = shape::format_of(out);
+  const Tensor in = aten::contiguous(input, format);
   const Parameter<T> weights(weight, channels, T(1)), biases(bias, channels, T(0));
   const T *w = weights.data(), *b = biases.data();
+  if (format != MemoryFormat::Contiguous)
+    return group_norm_pixels<T>({samples, channels, plane, groups}, in.data_as<T>(), w, b, eps,
+                                out.data_as<T>(), mean.data_as<C>(), rstd.data_as<C>());
   const int64_t per_group = channels / groups, length = per_group * plane;
   const NormLoops<T>& loops = simd::norm_loops<T>();
   parallel_for(samples * groups, grain_of(length), [&](int64_t begin, int64_t end) {
@@ -59,9 +64,16 @@ void group_norm_backward_cpu(const Tensor& grad, const Tensor& input, const Tens
                              const Tensor& grad_input, const Tensor& grad_weight,
                              const Tensor& grad_bias) {
   using C = compute_type<T>;
-  const Tensor gr = dense(grad), in = dense(input), mu = dense(mean), sigma = dense(rstd);
+  const MemoryFormat format = shape::format_of(grad_input);
+  const Tensor gr = aten::contiguous(grad, format), in = aten::contiguous(input, format);
+  const Tensor mu = dense(mean), sigma = dense(rstd);
   const Parameter<T> weights(weight, channels, T(1));
   const T* w = weights.data();
+  if (format != MemoryFormat::Contiguous)
+    return group_norm_backward_pixels<T>({samples, channels, plane, groups}, gr.data_as<T>(),
+                                         in.data_as<T>(), w, mu.data_as<C>(), sigma.data_as<C>(),
+                                         grad_input.data_as<T>(), grad_weight.data_as<T>(),
+                                         grad_bias.data_as<T>());
   const int64_t per_group = channels / groups, length = per_group * plane;
   // For each channel of each sample: the sums of g and of g * xhat.
   std::vector<double> sums(static_cast<size_t>(samples * channels)), dots(sums.size());

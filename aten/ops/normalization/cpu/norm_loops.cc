@@ -4,8 +4,6 @@
 #define TREADLE_TARGET_INCLUDE "aten/ops/normalization/cpu/norm_loops.cc"
 #include "aten/backend/cpu/foreach_target.h"
 
-#include <algorithm>
-
 #include "aten/engine/cpu/fold-inl.h"
 #include "aten/ops/normalization/cpu/norm_loops.h"
 #include "aten/scalar/narrow-inl.h"
@@ -128,26 +126,22 @@ struct NormTarget {
       add_to(dots + i, h * d * set(scale), lanes);
     });
   }
-  static void result_columns(const T* x, T* y, int64_t count, int64_t n, const C* about,
-                             const C* scale, const C* shift) {
-    for (; count > 0; count -= n, x += n, y += n) {
-      for_vectors(std::min(n, count), [=](int64_t i, int64_t lanes) HWY_ATTR {
-        const V d = load_computed(x + i, lanes) - load_lanes(about + i, lanes);
-        const V scaled = d * load_lanes(scale + i, lanes);
-        store_computed(scaled + load_lanes(shift + i, lanes), y + i, lanes);
-      });
-    }
+  static void result_columns(const T* x, T* y, int64_t n, const C* about, const C* scale,
+                             const C* shift) {
+    for_vectors(n, [=](int64_t i, int64_t lanes) HWY_ATTR {
+      const V d = load_computed(x + i, lanes) - load_lanes(about + i, lanes);
+      const V scaled = d * load_lanes(scale + i, lanes);
+      store_computed(scaled + load_lanes(shift + i, lanes), y + i, lanes);
+    });
   }
-  static void gradient_columns(const T* g, const T* x, T* gx, int64_t count, int64_t n,
-                               const C* about, const C* scale, const C* mean, const C* slope) {
-    for (; count > 0; count -= n, g += n, x += n, gx += n) {
-      for_vectors(std::min(n, count), [=](int64_t i, int64_t lanes) HWY_ATTR {
-        const V h = load_computed(g + i, lanes) - load_lanes(mean + i, lanes);
-        const V d = load_computed(x + i, lanes) - load_lanes(about + i, lanes);
-        store_computed(load_lanes(scale + i, lanes) * (h - d * load_lanes(slope + i, lanes)),
-                       gx + i, lanes);
-      });
-    }
+  static void gradient_columns(const T* g, const T* x, T* gx, int64_t n, const C* about,
+                               const C* scale, const C* mean, const C* slope) {
+    for_vectors(n, [=](int64_t i, int64_t lanes) HWY_ATTR {
+      const V h = load_computed(g + i, lanes) - load_lanes(mean + i, lanes);
+      const V d = load_computed(x + i, lanes) - load_lanes(about + i, lanes);
+      store_computed(load_lanes(scale + i, lanes) * (h - d * load_lanes(slope + i, lanes)), gx + i,
+                     lanes);
+    });
   }
 
   static constexpr cpu::NormLoops<T> kLoops = {&sum,

@@ -48,12 +48,11 @@ struct NormLoops {
   void (*add_dots)(const T* g, const T* x, int64_t pitch, int64_t rows, int64_t n, const C* about,
                    C* sums, C* dots);
   void (*add_scaled_dots)(const T* g, const T* x, int64_t n, C about, C scale, C* sums, C* dots);
-  // As above, of rows of n elements that have factors of their own. There are `count` elements, of
-  // which the last row may have fewer.
-  void (*result_columns)(const T* x, T* y, int64_t count, int64_t n, const C* about,
-                         const C* scale, const C* shift);
-  void (*gradient_columns)(const T* g, const T* x, T* gx, int64_t count, int64_t n,
-                           const C* about, const C* scale, const C* mean, const C* slope);
+  // As above, of a row whose elements have factors of their own.
+  void (*result_columns)(const T* x, T* y, int64_t n, const C* about, const C* scale,
+                         const C* shift);
+  void (*gradient_columns)(const T* g, const T* x, T* gx, int64_t n, const C* about, const C* scale,
+                           const C* mean, const C* slope);
 };
 
 }  // namespace treadle::cpu
