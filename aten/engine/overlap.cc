@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/overlap.h"
 
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 
 namespace treadle {
 namespace {

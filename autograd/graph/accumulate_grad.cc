@@ -6,7 +6,7 @@
 #include <array>
 #include <mutex>
 
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 #include "aten/ops/add.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/copy_.h"

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 #include "aten/ops/add.h"
 #include "aten/ops/fill_.h"
 #include "aten/ops/ones_like.h"

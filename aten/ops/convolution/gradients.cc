@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/gradients.h"
 
-#include "aten/engine/memory_format.h"
+#include "aten/engine/strides/memory_format.h"
 #include "aten/ops/_convolution_grad_weight.h"
 #include "aten/ops/conj.h"
 #include "aten/ops/convolution.h"

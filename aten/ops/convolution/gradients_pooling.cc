@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/gradients_pooling.h"
 
-#include "aten/engine/memory_format.h"
+#include "aten/engine/strides/memory_format.h"
 #include "aten/ops/_max_pool_gather.h"
 #include "aten/ops/adaptive_avg_pool1d.h"
 #include "aten/ops/adaptive_avg_pool2d.h"

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/shape_pooling.h"
 
-#include "aten/engine/memory_format.h"
+#include "aten/engine/strides/memory_format.h"
 
 namespace treadle::shape {
 namespace {

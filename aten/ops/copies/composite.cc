@@ -7,9 +7,9 @@
 
 #include "aten/engine/backends/device_copy.h"
 #include "aten/engine/copy.h"
-#include "aten/engine/memory_format.h"
 #include "aten/engine/overlap.h"
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/memory_format.h"
+#include "aten/engine/strides/view_shapes.h"
 #include "aten/ops/_fill_.h"
 #include "aten/ops/_local_scalar_dense.h"
 #include "aten/ops/_to_copy.h"
@@ -41,8 +41,7 @@ bool broadcasts_to(IntList from, IntList to) {
   return true;
 }
 
-// Whether the memory layout of `t` is that of `format`. The stride of a dimension of size 1 does not
-// count.
+// Whether the memory layout of `t` is that of `format`. Strides where a size is 1 do not count.
 bool in_format(const char* op, const Tensor& t, std::optional<MemoryFormat> format) {
   if (!format || *format == MemoryFormat::Preserve) return true;
   if (*format == MemoryFormat::Contiguous) return t.is_contiguous();

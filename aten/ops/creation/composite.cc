@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "aten/engine/loop_geometry.h"
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 #include "aten/ops/_fill_.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/creation/factory_options.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 #include "aten/ops/_linear_.h"
 #include "aten/ops/_linspace_.h"
 #include "aten/ops/_triangle_indices_.h"

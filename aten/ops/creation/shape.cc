@@ -4,7 +4,7 @@
 
 #include "aten/ops/creation/shape.h"
 
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 
 namespace treadle::shape {
 

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 #include "aten/ops/_random_range_.h"
 #include "aten/ops/_randperm_.h"
 #include "aten/ops/add.h"

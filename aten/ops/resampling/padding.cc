@@ -10,8 +10,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string_view>
 
-#include "aten/engine/memory_format.h"
 #include "aten/engine/renamed_errors.h"
+#include "aten/engine/strides/memory_format.h"
 #include "aten/ops/_pad_circular.h"
 #include "aten/ops/abs.h"
 #include "aten/ops/add.h"

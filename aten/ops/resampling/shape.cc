@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "aten/engine/memory_format.h"
+#include "aten/engine/strides/memory_format.h"
 #include "aten/ops/convolution/shape.h"
 
 namespace treadle::shape {

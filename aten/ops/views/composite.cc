@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "aten/engine/named_errors.h"
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 #include "aten/ops/_as_strided.h"
 #include "aten/ops/_conj.h"
 #include "aten/ops/_neg_view.h"

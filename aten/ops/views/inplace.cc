@@ -7,7 +7,7 @@
 
 #include "aten/engine/named_errors.h"
 #include "aten/engine/renamed_errors.h"
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 #include "aten/ops/as_strided_.h"
 #include "aten/ops/creation/new_memory.h"
 #include "aten/ops/resize_.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 #include "aten/ops/_as_strided.h"
 #include "aten/ops/_conj.h"
 #include "aten/ops/_neg_view.h"

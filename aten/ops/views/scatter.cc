@@ -5,7 +5,7 @@
 
 #include "aten/engine/overlap.h"
 #include "aten/engine/renamed_errors.h"
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 #include "aten/ops/as_strided.h"
 #include "aten/ops/as_strided_scatter.h"
 #include "aten/ops/clone.h"

@@ -2,7 +2,7 @@
 // and the class's own constructor: Tensor(2, 3), Tensor([1, 2]).
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 #include "autograd/alias.h"
 #include "autograd/meta.h"
 #include "python_bindings/csrc/arguments/arg_parser.h"

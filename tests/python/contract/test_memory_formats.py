@@ -188,7 +188,9 @@ def test_a_convolution_has_channels_innermost_if_either_has(
     y = form(x, w)
     kept = [y, *treadle.autograd.grad(y.sum(), [x, w])]
     for t in kept:
-        assert t.stride() == (strides_last(t) if image or kernel else treadle.empty(t.shape).stride())
+        assert t.stride() == (
+            strides_last(t) if image or kernel else treadle.empty(t.shape).stride()
+        )
 
 
 # Shape, whether it is channels_last, and the strides of a pooling to half the size and of a 1x1
@@ -228,7 +230,9 @@ def test_other_layouts_give_contiguous_results() -> None:
 
 def test_a_module_moves_its_weights_to_a_format() -> None:
     nn = treadle.nn
-    model = nn.Sequential(nn.Conv2d(4, 8, 3), nn.Conv2d(8, 6, 1), nn.Conv3d(6, 2, 2), nn.Linear(2, 3))
+    model = nn.Sequential(
+        nn.Conv2d(4, 8, 3), nn.Conv2d(8, 6, 1), nn.Conv3d(6, 2, 2), nn.Linear(2, 3)
+    )
     assert model.to(memory_format=treadle.channels_last) is model
     assert [p.stride() for p in model.parameters()] == [
         (36, 1, 12, 4), (1,), (8, 1, 8, 8), (1,), (48, 8, 4, 2, 1), (1,), (2, 1), (1,)

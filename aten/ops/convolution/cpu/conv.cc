@@ -1,6 +1,6 @@
 // convolution, plain or transposed, over up to three dimensions, and the gradient of its weight.
 // float runs on oneDNN, other types as matrix products of unfolded inputs, and 16-bit floats
-// through float. oneDNN takes images of any memory format; the matrix products take contiguous ones.
+// through float. oneDNN takes images of any memory format, the matrix products contiguous ones.
 //
 // The transposed convolution is the input's gradient of the plain one, so there are three
 // computations. The batch is computed in pieces. Their weight gradients are added in order.
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "aten/backend/cpu/work_space.h"
-#include "aten/engine/memory_format.h"
+#include "aten/engine/strides/memory_format.h"
 #include "aten/ops/_convolution_grad_weight.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/convolution.h"
@@ -24,6 +24,8 @@
 
 namespace treadle::cpu {
 namespace {
+
+using shape::format_of;
 
 // The geometry of a plain convolution from `input` to `output`. Unbatched tensors have no leading
 // dimension.
@@ -94,8 +96,6 @@ Tensor operand(const Tensor& t, MemoryFormat format) {
   if (!t.defined()) return t;
   return aten::contiguous(kNarrow<T> ? aten::to(t, ScalarType::Float32) : t, format);
 }
-
-using shape::format_of;
 
 // Fills `out` by compute(result), where `result` has the strides of `out` and the type that is
 // computed in. If that returns false, by compute_contiguous(result), of a contiguous result.

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "aten/engine/memory_format.h"
+#include "aten/engine/strides/memory_format.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/convolution/cpu/pool_windows.h"
 

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "aten/backend/cpu/non_temporal_stores.h"
-#include "aten/engine/memory_format.h"
 #include "aten/engine/overlap.h"
+#include "aten/engine/strides/memory_format.h"
 #include "aten/ops/_cat.h"
 #include "aten/ops/_stack.h"
 #include "aten/ops/indexing/cpu/index_plan.h"

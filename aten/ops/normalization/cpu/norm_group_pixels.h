@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "aten/engine/memory_format.h"
+#include "aten/engine/strides/memory_format.h"
 #include "aten/ops/normalization/cpu/norm_loops.h"
 #include "aten/ops/normalization/cpu/norm_sums.h"
 #include "core/base/parallel.h"

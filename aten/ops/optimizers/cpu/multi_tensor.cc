@@ -8,7 +8,7 @@
 
 #include "aten/engine/copy.h"
 #include "aten/engine/overlap.h"
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 #include "core/base/parallel.h"
 
 namespace treadle::cpu {

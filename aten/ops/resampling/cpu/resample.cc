@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "aten/backend/cpu/long_sums.h"
-#include "aten/engine/memory_format.h"
+#include "aten/engine/strides/memory_format.h"
 #include "aten/ops/_resample.h"
 #include "aten/ops/_resample_backward.h"
 #include "aten/ops/contiguous.h"

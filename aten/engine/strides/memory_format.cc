@@ -1,7 +1,7 @@
 // Memory formats, by the rules of PyTorch.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "aten/engine/memory_format.h"
+#include "aten/engine/strides/memory_format.h"
 
 #include "aten/ops/to.h"
 

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-#include "aten/engine/view_shapes.h"
+#include "aten/engine/strides/view_shapes.h"
 
 #include <algorithm>
 
