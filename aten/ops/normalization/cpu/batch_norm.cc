@@ -134,11 +134,12 @@ struct Columns {
       }
     });
   }
-  // f(offset, length) of each row, for results.
+  // f(offset, length) of each row, for results. The last rows come first, because they were summed
+  // last and are in a cache.
   template <class F>
   void for_rows(F&& f) const {
     parallel_for(rows, grain_of(width), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) f(r * width, length(r, 0, width));
+      for (int64_t r = rows - end; r < rows - begin; ++r) f(r * width, length(r, 0, width));
     });
   }
   // Adds the terms of the rows of a piece to `sums`. add(offset, rows, length, sums) adds those of
