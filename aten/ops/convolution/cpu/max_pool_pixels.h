@@ -85,7 +85,7 @@ template <class T>
 void max_pool_backward(const Tensor& grad, const Tensor& indices, const Tensor& out) {
   using C = compute_type<T>;
   using W = wide_type<T>;  // an element may be the largest of as many windows as there are
-  constexpr int64_t kChannels = 8;
+  constexpr int64_t kChannels = 16;  // those of a cache line
   const PoolPixels p(out.sizes(), grad.sizes());
   const Tensor g = as_pixels(grad), all = as_pixels(indices);
   p.for_channels(kChannels, [&](int64_t n, int64_t first, int64_t count) {
