@@ -105,7 +105,8 @@ Names<kMaxDeviceTypes>& device_names() {
   return *names;
 }
 Names<kMaxLayouts>& layout_names() {
-  static auto* names = new Names<kMaxLayouts>{"strided"};
+  static auto* names = new Names<kMaxLayouts>{
+      "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"};
   return *names;
 }
 
@@ -118,9 +119,13 @@ Layout register_layout(std::string_view name) {
   return static_cast<Layout>(layout_names().add(name, "layout"));
 }
 void unregister_device_type(DeviceType type) { device_names().unregister(static_cast<int>(type)); }
+int num_layouts() { return layout_names().count(); }
 int num_device_types() { return device_names().count(); }
 
-std::string_view name_of(DeviceType type) { return device_names()[static_cast<int>(type)]; }
+std::string_view name_of(DeviceType type) {
+  if (type == kEveryDevice) return "every device";
+  return device_names()[static_cast<int>(type)];
+}
 std::string_view name_of(Layout layout) { return layout_names()[static_cast<int>(layout)]; }
 
 Device device_from_string(std::string_view text) {

@@ -1,6 +1,6 @@
 // Device and Layout: two of the three small ids that every tensor carries. Both sets are open. The
-// devices cpu, meta and cuda, and the layout strided, exist from the start. Others are registered
-// at run time by name.
+// devices cpu, meta and cuda, and the layouts named here, exist from the start. Others are
+// registered at run time by name.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -13,8 +13,18 @@ namespace treadle {
 
 enum class DeviceType : uint8_t { CPU = 0, Meta = 1, CUDA = 2 };
 inline constexpr int kMaxDeviceTypes = 32;
-enum class Layout : uint8_t { Strided = 0 };
-inline constexpr int kMaxLayouts = 8;
+// Where kernels of another layout than strided are registered if they serve all devices.
+inline constexpr auto kEveryDevice = static_cast<DeviceType>(kMaxDeviceTypes);
+enum class Layout : uint8_t {
+  Strided = 0,
+  SparseCoo = 1,
+  SparseCsr = 2,
+  SparseCsc = 3,
+  SparseBsr = 4,
+  SparseBsc = 5,
+  Jagged = 6  // of nested tensors, which are a class in Python
+};
+inline constexpr int kMaxLayouts = 16;
 
 struct Device {
   DeviceType type = DeviceType::CPU;
@@ -32,6 +42,7 @@ DeviceType register_device_type(std::string_view name);
 // Removes the name from the known ones. If it is registered again, it gets the same id.
 void unregister_device_type(DeviceType type);
 Layout register_layout(std::string_view name);
+int num_layouts();
 int num_device_types();
 
 std::string_view name_of(DeviceType type);  // "cpu"

@@ -20,6 +20,8 @@ std::string_view name_of(Layer layer) {
       return "autocast";
     case Layer::Functional:
       return "functional";
+    case Layer::Layout:
+      return "layout";
     case Layer::Autograd:
       return "autograd";
     case Layer::Dispatch:

@@ -21,13 +21,16 @@ enum class Layer : uint8_t {
   Profiler = 1,
   Autocast = 2,
   Functional = 3,
-  Autograd = 4,
+  // Tensors of another layout than strided. Its rules compute with their parts, which are strided
+  // tensors, so autograd and the layers below it see those (aten/engine/layouts.h).
+  Layout = 4,
+  Autograd = 5,
   // Python code that takes over operators: modes of this thread, and classes of tensors
   // (python_bindings/csrc/dispatch/dispatch_modes.h).
-  Dispatch = 5,
+  Dispatch = 6,
   // Tensors whose bytes kernels would misread: lazily conjugated or negated ones, and those of a
   // storage-only type. Kernels receive substitutes (aten/engine/resolve.cc).
-  Resolve = 6
+  Resolve = 7
 };
 inline constexpr int kNumLayers = 8;
 using LayerMask = uint8_t;

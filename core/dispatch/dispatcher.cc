@@ -280,6 +280,20 @@ void Dispatcher::register_boxed(std::string_view name, std::string_view schema, 
   state_->add_entry(op, device, layout, entry);
 }
 
+void Dispatcher::register_layout(Operator& op, Layout layout, BoxedKernel kernel,
+                                 KernelOrigin place) {
+  check<ErrorKind::Value>(layout != Layout::Strided && op.has_table(), OpName(op.info().name),
+                          "expected a kernel of another layout than strided, got one of ",
+                          name_of(layout));
+  const std::lock_guard lock(state_->mutex);
+  place.source = KernelSource::DeviceLayout;
+  RowEntry entry;
+  entry.boxed = state_->keep(kernel);
+  entry.place = state_->keep(place);
+  std::fill_n(entry.covers.begin(), kNumScalarTypes, true);
+  state_->add_entry(op, kEveryDevice, layout, entry);
+}
+
 void Dispatcher::deregister(std::string_view name, DeviceType device, Layout layout) {
   Operator& op = at(name);
   const std::lock_guard lock(state_->mutex);

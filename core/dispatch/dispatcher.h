@@ -42,6 +42,9 @@ class Dispatcher {
   void register_boxed(std::string_view name, std::string_view schema, DeviceType device,
                       Layout layout, const std::vector<ScalarType>& dtypes, BoxedKernel kernel,
                       KernelOrigin place);
+  // Registers a kernel of another layout than strided, for all dtypes and devices. It serves the
+  // operator's functional form; the other forms are made of it. Composites may have one, too.
+  void register_layout(Operator& op, Layout layout, BoxedKernel kernel, KernelOrigin place);
   // Takes back what was registered for the device and layout; what the generator made shows again.
   void deregister(std::string_view name, DeviceType device, Layout layout);
   // For every operator without a kernel of the device's own.

@@ -107,13 +107,18 @@ class KernelTable {
     return others ? others->rows[d][static_cast<size_t>(layout)].load(std::memory_order_acquire)
                   : nullptr;
   }
+  // The row of another layout than strided: the device's, or that for all devices.
+  const KernelRow* layout_row(DeviceType device, Layout layout) const {
+    const KernelRow* const own = row(device, layout);
+    return own ? own : row(kEveryDevice, layout);
+  }
   // Replaces a row. Under the dispatcher's lock; `row` lives for as long as the program.
   void publish(DeviceType device, Layout layout, KernelRow* row);
 
  private:
   // Made when the first kernel of another layout comes: most operators never have one.
   struct OtherLayouts {
-    std::atomic<KernelRow*> rows[kMaxDeviceTypes][kMaxLayouts]{};
+    std::atomic<KernelRow*> rows[kMaxDeviceTypes + 1][kMaxLayouts]{};
   };
   std::atomic<KernelRow*> strided_[kMaxDeviceTypes]{};
   std::atomic<OtherLayouts*> others_{nullptr};
@@ -160,7 +165,7 @@ struct OperatorInfo {
   const char* schema;     // as printed by the grammar
   const EntryInfo* entry;
   Form form;
-  // Calls what the operator is made of, with all layers; null unless it is seen where unrecorded.
+  // Calls what a composite is made of, with all layers; null for others.
   BoxedFunction parts = nullptr;
 };
 

@@ -60,6 +60,13 @@ int64_t elements_in(const StorageImpl& storage, int64_t item) {
   return static_cast<int64_t>(storage.nbytes()) >> std::countr_zero(static_cast<uint64_t>(item));
 }
 
+// Only strided tensors have a geometry that may be changed, or seen in another way.
+void require_strided(Layout layout) {
+  check<ErrorKind::NotImplemented>(layout == Layout::Strided,
+                                   "expected a strided tensor, got one of layout ", name_of(layout),
+                                   "; call to_dense()");
+}
+
 [[gnu::cold]] void require_not_quantized(ScalarType dtype) {
   check<ErrorKind::NotImplemented>(!is_quantized(dtype),
                                    "expected a dtype that tensors may have, got ", dtype,
@@ -110,6 +117,12 @@ TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes, IntList
   layers_ = first_layers();
 }
 
+TensorImpl::TensorImpl(Layout layout, Device device, ScalarType dtype, IntList sizes)
+    : TensorImpl(StorageImpl::without_memory(0, device), dtype, sizes) {
+  layout_ = layout;
+  layers_ = layer_bit(Layer::Layout);
+}
+
 TensorImpl::~TensorImpl() = default;
 
 // Python and hooks of autograd may know the tensor without owning it.
@@ -134,6 +147,10 @@ bool TensorImpl::is_inside() const {
 }
 
 void* TensorImpl::storage_data_with_care() const {
+  check<ErrorKind::NotImplemented>(layout_ == Layout::Strided,
+                                   "expected a strided tensor, whose elements lie in one memory, "
+                                   "got one of layout ",
+                                   name_of(layout_), "; call to_dense()");
   check<ErrorKind::Runtime>(
       numel_ == 0 || storage_->has_memory(),
       "expected a tensor with elements in memory, got one of sizes = ", sizes(),
@@ -149,6 +166,7 @@ void* TensorImpl::storage_data_with_care() const {
 }
 
 void TensorImpl::set_geometry(IntList sizes, IntList strides, int64_t offset) {
+  require_strided(layout_);
   sizes_.assign(sizes.begin(), sizes.end());
   strides_.assign(strides.begin(), strides.end());
   offset_ = offset;
@@ -240,11 +258,13 @@ namespace {
 
 Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList strides,
                 int64_t offset) {
+  require_strided(base.layout());
   if (dtype != base.dtype()) require_aligned(*base.storage(), dtype);
   return Tensor(new_alias(base, dtype, sizes, strides, offset));
 }
 
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
+  require_strided(base.layout());
   auto view = new_alias(base, base.dtype(), sizes, strides, offset);
   const TensorImpl& impl = *base.impl();
   if (impl.is_conj() || impl.is_neg()) [[unlikely]]

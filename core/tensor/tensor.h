@@ -34,12 +34,14 @@ class AutogradMetaBase {
  public:
   virtual ~AutogradMetaBase() = default;
   virtual bool requires_grad() const = 0;
+  // Whether it is a leaf that requires gradients, which is not changed in place.
+  virtual bool is_recorded_leaf() const { return false; }
 
   // A reference for code that knows the tensor without owning it; null if there is none.
   std::shared_ptr<WeakTensor> weak;
 };
 
-class TensorImpl final : public RefCounted {
+class TensorImpl : public RefCounted {
  public:
   // A tensor over `storage`. Its strides are contiguous for `sizes`. Sizes are non-negative and
   // their product is checked.
@@ -124,6 +126,12 @@ class TensorImpl final : public RefCounted {
   // lock.
   PythonSlot& python() { return python_; }
 
+ protected:
+  // A tensor of another layout than strided (core/tensor/layout_tensor.h). It has a storage without
+  // memory, so that code which reads it as strided gets an error. Operators on it go to
+  // Layer::Layout.
+  TensorImpl(Layout layout, Device device, ScalarType dtype, IntList sizes);
+
  private:
   void destroy() override;
   void refresh();  // numel_ and contiguous_ from sizes_ and strides_
@@ -186,6 +194,7 @@ class Tensor {
   }
   bool is_cpu() const { return device().is_cpu(); }
   bool is_meta() const { return device().is_meta(); }
+  bool is_strided() const { return layout() == Layout::Strided; }
   bool is_contiguous() const { return impl_->is_contiguous(); }
   bool is_floating_point() const { return is_floating(dtype()); }
   bool is_complex() const { return treadle::is_complex(dtype()); }

@@ -63,7 +63,8 @@ std::span<const std::string> known_tags() {
                               "differentiable_none",
                               "whole",
                               "as_tensor",
-                              "may_wait"};
+                              "may_wait",
+                              "sparse"};
   return words;
 }
 

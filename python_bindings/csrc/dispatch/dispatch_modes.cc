@@ -101,7 +101,7 @@ PyObject* share_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count)
     // Refuses a storage that the tensor would reach beyond.
     if (other.storage()->has_memory())
       static_cast<void>(alias_as(other, t.dtype(), t.sizes(), t.strides(), t.storage_offset()));
-    t.impl()->set_storage(other.storage(), t.dtype());
+    if (t.is_strided() && other.is_strided()) t.impl()->set_storage(other.storage(), t.dtype());
     t.impl()->share_version_of(*other.impl());
     return none();
   });
