@@ -30,6 +30,7 @@ struct LeafHooks {
 struct AutogradMeta : AutogradMetaBase {
   ~AutogradMeta() override;
   bool requires_grad() const override { return leaf_requires_grad || has_maker; }
+  bool is_recorded_leaf() const override { return leaf_requires_grad && !has_maker; }
   virtual ViewMeta* view() { return nullptr; }
   // Under `lock`, or while no other thread knows the tensor.
   void set_maker(NodePtr node, uint32_t nr) {

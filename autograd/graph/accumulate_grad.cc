@@ -55,6 +55,9 @@ bool is_laid_out(const Tensor& grad, const Tensor& t) {
 // The first gradient of `t`: the arriving values if only `owners` hold it and its layout is that of
 // `t`, else a copy with that layout. So `t.grad.view(-1)` works where `t.view(-1)` does.
 Tensor as_gradient_of(const Tensor& t, Tensor& grad, int64_t owners) {
+  // A sparse gradient stays sparse.
+  if (!grad.is_strided()) [[unlikely]]
+    return grad;
   // The memory of a tensor whose class takes over operators says nothing.
   if (grad.layers() & layer_bit(Layer::Dispatch)) [[unlikely]]
     return aten::clone(grad);
@@ -141,11 +144,12 @@ void accumulate_into(const Tensor& t, Tensor grad, int64_t owners) {
     }
     // In place, unless .grad is part of a graph itself (create_graph) or has a history that an
     // in-place change would spoil.
-    if (!grad_enabled() && !before.requires_grad()) {
+    const bool turns_strided = !before.is_strided() && grad.is_strided();
+    if (!grad_enabled() && !before.requires_grad() && !turns_strided) {
       aten::add_(before, grad);
       return;
     }
-    Tensor sum = aten::add(before, grad);
+    Tensor sum = turns_strided ? aten::add(grad, before) : aten::add(before, grad);
     if (replace_grad(meta, before, sum)) return;
   }
 }

@@ -120,11 +120,12 @@ void add_to(Tensor& sum, Tensor grad) {
     return;
   }
   const bool in_place = !grad_enabled() && sum.sizes() == grad.sizes() &&
-                        sum.dtype() == grad.dtype() && is_alone(sum) && shape::is_dense(sum);
+                        sum.dtype() == grad.dtype() && sum.is_strided() && grad.is_strided() &&
+                        is_alone(sum) && shape::is_dense(sum);
   if (in_place)
     aten::add_(sum, grad);
-  else
-    sum = aten::add(sum, grad);
+  else  // a strided and a sparse gradient are added in this order
+    sum = sum.is_strided() ? aten::add(sum, grad) : aten::add(grad, sum);
 }
 
 void apply_tensor_hook(const TensorHook& hook, const Node& node, Tensor& grad) {

@@ -46,6 +46,7 @@ PyObject* init() {
     init_settings(module.get());
     init_fusion(module.get());
     init_tensor_groups(module.get());
+    init_layouts(module.get());
     init_autocast(module.get());
     init_dispatcher(module.get());
     init_overrides(module.get());

@@ -31,6 +31,7 @@ void init_device_memory(PyObject* module);          // device_memory.cc
 void init_device_graphs(PyObject* module);          // device_graphs.cc
 void init_device_trace(PyObject* module);           // device_trace.cc
 void init_tensor_groups(PyObject* module);          // tensor_groups.cc
+void init_layouts(PyObject* module);                // tensors/layouts.cc
 void init_library(PyObject* module);                // library.cc
 
 }  // namespace treadle::python

@@ -242,10 +242,17 @@ _LAZY = {
         "treadle.storage",
     ),
     **dict.fromkeys(
-        ("jagged", "sparse_bsc", "sparse_bsr", "sparse_csc", "sparse_csr"),
-        "treadle.sparse._layout",
+        (
+            "sparse_bsc_tensor",
+            "sparse_bsr_tensor",
+            "sparse_compressed_tensor",
+            "sparse_coo_tensor",
+            "sparse_csc_tensor",
+            "sparse_csr_tensor",
+            "spmm",
+        ),
+        "treadle.sparse",
     ),
-    **dict.fromkeys(("sparse_coo", "sparse_coo_tensor", "spmm"), "treadle.sparse"),
 }
 
 

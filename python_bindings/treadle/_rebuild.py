@@ -114,13 +114,21 @@ def _rebuild_meta_tensor_no_storage(
 
 
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
-    sparse = _names.package().sparse
-    indices, values, size, *is_coalesced = data
-    if layout is not sparse.sparse_coo:
-        raise ValueError(f"rebuild_tensor: expected the layout {sparse.sparse_coo}, got {layout}")
-    return sparse.sparse_coo_tensor(
-        indices, values, tuple(size), is_coalesced=bool(is_coalesced and is_coalesced[0])
-    )
+    """A sparse tensor from its parts, its sizes, and of sparse_coo whether it is coalesced."""
+    if layout is _C.sparse_coo:
+        indices, values, size, *rest = data
+        return _C._layout_tensor(layout, size, [indices, values], [int(bool(rest and rest[0]))])
+    if layout not in (_C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc):
+        raise ValueError(f"rebuild_tensor: expected a sparse layout, got {layout}")
+    compressed, plain, values, size = data
+    return _C._layout_tensor(layout, size, [compressed, plain, values], [])
+
+
+def sparse_parts(tensor: Tensor) -> tuple:
+    """The arguments of `_rebuild_sparse_tensor` for a sparse tensor."""
+    parts, fields = _C._layout_contents(tensor)
+    data = (*(part.detach() for part in parts), tensor.shape, *(bool(f) for f in fields))
+    return tensor.layout, data
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Tensor:
@@ -225,6 +233,8 @@ def reduce_tensor(tensor: Tensor) -> tuple:
         return with_attributes(
             tensor, _rebuild_wrapper_subclass, (type(tensor), *arguments, *place)
         )
+    if tensor.layout != _C.strided:
+        return with_attributes(tensor, _rebuild_sparse_tensor, sparse_parts(tensor))
     if tensor.device.type == "meta":
         geometry = (tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
         return with_attributes(
@@ -274,6 +284,8 @@ def deepcopy_tensor(tensor: Tensor, memo: dict) -> Tensor:
         )
     if _C._is_wrapper(tensor):
         copied = _cloned_wrapper(tensor)
+    elif tensor.layout != _C.strided:
+        copied = of_class(type(tensor), tensor.detach().clone(), tensor.requires_grad)
     else:
         copied = of_class(type(tensor), _over_copied_memory(tensor, memo), tensor.requires_grad)
     memo[id(tensor)] = copied

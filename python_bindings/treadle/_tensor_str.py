@@ -227,6 +227,10 @@ def tensor_repr(tensor: Tensor) -> str:
     """The text that `repr(tensor)` gives."""
     kind = type(tensor)
     is_wrapper = _C._is_wrapper(tensor)
+    if tensor.layout != _C.strided and not is_wrapper:
+        from treadle.sparse._text import sparse_repr
+
+        return sparse_repr(tensor)
     is_plain = kind is Tensor or kind.__torch_function__ is _C._disabled_torch_function_impl
     is_plain = is_plain and kind.__torch_dispatch__ is _C._disabled_torch_dispatch_impl
     prefix = "tensor(" if is_plain else f"{kind.__name__}("

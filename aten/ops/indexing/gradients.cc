@@ -5,12 +5,14 @@
 
 #include "aten/ops/_index_integer.h"
 #include "aten/ops/_index_put_integer.h"
+#include "aten/ops/_sparse_coo_tensor.h"
 #include "aten/ops/arange.h"
 #include "aten/ops/bincount.h"
 #include "aten/ops/cat.h"
 #include "aten/ops/conj.h"
 #include "aten/ops/constant_pad_nd.h"
 #include "aten/ops/div.h"
+#include "aten/ops/embedding_dense_backward.h"
 #include "aten/ops/eq.h"
 #include "aten/ops/gather.h"
 #include "aten/ops/index_add.h"
@@ -22,6 +24,7 @@
 #include "aten/ops/narrow.h"
 #include "aten/ops/ne.h"
 #include "aten/ops/new_zeros.h"
+#include "aten/ops/nonzero.h"
 #include "aten/ops/ones_like.h"
 #include "aten/ops/reshape.h"
 #include "aten/ops/scatter.h"
@@ -297,6 +300,26 @@ Tensor scatter_reduce_two_src_backward(const Tensor& grad, const Tensor& self, i
   const Tensor share = shared_among_equals(grad, self, dim, index, part, include_self, result);
   const Tensor chosen = as_dtype_of(aten::eq(part, aten::gather(result, dim, index)), grad);
   return padded_to(aten::mul(chosen, aten::gather(share, dim, index)), src.sizes());
+}
+
+Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,
+                          int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
+  if (!sparse) {
+    return aten::embedding_dense_backward(grad, indices, num_weights, padding_idx,
+                                          scale_grad_by_freq);
+  }
+  check<ErrorKind::NotImplemented>(!scale_grad_by_freq, OpName("embedding"),
+                                   "expected scale_grad_by_freq = False for a sparse gradient, got "
+                                   "True");
+  const int64_t width = grad.size(-1);
+  Tensor rows = aten::reshape(aten::to(indices, ScalarType::Int64), {-1});
+  Tensor values = aten::reshape(grad, {rows.numel(), width});
+  if (padding_idx >= 0) {
+    const Tensor kept = aten::reshape(aten::nonzero(aten::ne(rows, Scalar(padding_idx))), {-1});
+    rows = aten::index_select(rows, 0, kept);
+    values = aten::index_select(values, 0, kept);
+  }
+  return aten::_sparse_coo_tensor(aten::unsqueeze(rows, 0), values, {num_weights, width}, false);
 }
 
 Tensor embedding_double_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx,

@@ -50,6 +50,10 @@ Tensor scatter_reduce_two_src_backward(const Tensor& grad, const Tensor& self, i
                                        std::string_view reduce, bool include_self,
                                        const Tensor& result);
 
+// The gradient of embedding by its weight. `sparse` makes it a sparse_coo tensor with a row for
+// each index.
+Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,
+                          int64_t padding_idx, bool scale_grad_by_freq, bool sparse);
 Tensor embedding_double_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx,
                                  bool scale_grad_by_freq);
 

@@ -143,6 +143,9 @@ Tensor set_(const Tensor& self, const Tensor& source) {
                             self.device(), ", got ", source.dtype(), " on ", source.device());
   const Quiescence quiet("set_");
   const uint32_t before = self.version();
+  check<ErrorKind::NotImplemented>(self.is_strided() && source.is_strided(), OpName("set_"),
+                                   "expected strided tensors, got layouts ", name_of(self.layout()),
+                                   " and ", name_of(source.layout()));
   self.impl()->set_storage(source.storage(), source.dtype());
   raise_version_above(self, before);
   self.impl()->set_geometry(source.sizes(), source.strides(), source.storage_offset());

@@ -157,7 +157,11 @@ void init_constants(PyObject* module) {
   memory_format_type = make_type(module, "memory_format", sizeof(MemoryFormatObject), format_slots);
 
   add_dtypes(module);
-  checked(PyModule_AddObjectRef(module, "strided", Object(wrap(Layout::Strided)).get()));
+  for (int i = 0; i < num_layouts(); ++i) {
+    const auto value = static_cast<Layout>(i);
+    const std::string name(name_of(value));
+    checked(PyModule_AddObjectRef(module, name.c_str(), Object(wrap(value)).get()));
+  }
   for (size_t i = 0; i < memory_formats.size(); ++i) {
     memory_formats[i] =
         make_value<MemoryFormatObject>(memory_format_type, static_cast<MemoryFormat>(i));

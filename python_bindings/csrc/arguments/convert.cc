@@ -7,6 +7,7 @@
 #include "aten/engine/named_errors.h"
 #include "aten/engine/resolve.h"
 #include "aten/ops/_local_scalar_dense.h"
+#include "aten/ops/item.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/exchange/numpy_exchange.h"
 
@@ -172,6 +173,8 @@ Scalar to_scalar(const char* op, PyObject* o) {
 Scalar element(const char* op, const Tensor& t) {
   check<ErrorKind::Runtime>(t.numel() == 1, OpName(op), "expected a tensor with one element, got ",
                             t);
+  if (!t.is_strided()) [[unlikely]]
+    return aten::item(t);
   if (t.is_taken_over()) [[unlikely]] {
     const ExcludeLayers below(Layer::Autograd);
     return aten::_local_scalar_dense(t);

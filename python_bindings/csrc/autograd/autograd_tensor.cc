@@ -3,11 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mutex>
 
+#include "aten/ops/detach.h"
 #include "autograd/alias.h"
 #include "autograd/graph/accumulate_grad.h"
 #include "autograd/graph/engine.h"
 #include "autograd/meta.h"
 #include "core/base/quiescence.h"
+#include "core/tensor/layout_tensor.h"
 #include "python_bindings/csrc/arguments/arg_parser.h"
 #include "python_bindings/csrc/autograd/node_object.h"
 #include "python_bindings/csrc/binding.h"
@@ -28,14 +30,25 @@ void require_value(const char* attribute, PyObject* value) {
                             "expected a value, got a deletion");
 }
 
+// What autograd knows of a tensor: itself, or of one of another layout its values.
+Tensor recorded(const Tensor& t) { return t.is_strided() ? t : values_of(t); }
+// The gradient of such values as a tensor of the layout, at the same places.
+Tensor as_recorded(const Tensor& t, const Tensor& grad) {
+  if (t.is_strided() || !grad.defined()) return grad;
+  return with_parts(t, [&](const Tensor& part, bool is_values) { return is_values ? grad : part; });
+}
+
 PyObject* get_grad(PyObject* self, void*) {
   track(self);
-  return guarded([&] { return wrap(autograd::grad_of(unwrap(self))); });
+  return guarded([&] {
+    const Tensor& t = unwrap(self);
+    return wrap(as_recorded(t, autograd::grad_of(recorded(t))));
+  });
 }
 int set_grad(PyObject* self, PyObject* value, void*) {
   track(self);
   return guarded([&]() -> int {
-    const Tensor& t = unwrap(self);
+    const Tensor t = recorded(unwrap(self));
     if (!value || value == Py_None) {
       autograd::set_grad(t, Tensor());
       return 0;
@@ -44,22 +57,27 @@ int set_grad(PyObject* self, PyObject* value, void*) {
                            type_text(value));
     check<ErrorKind::Runtime>(value != self, OpName("grad"),
                               "expected a tensor other than the one it is the gradient of");
-    autograd::set_grad(t, unwrap(value));
+    const Tensor& grad = unwrap(value);
+    autograd::set_grad(t, unwrap(self).is_strided() ? grad : recorded(grad));
     return 0;
   });
 }
 PyObject* get_grad_fn(PyObject* self, void*) {
   track(self);
   return guarded([&]() -> PyObject* {
-    const Tensor& t = unwrap(self);
+    const Tensor t = recorded(unwrap(self));
     return autograd::meta_of(t) ? wrap_node(autograd::grad_fn(t)) : none();
   });
 }
 PyObject* get_requires_grad(PyObject* self, void*) {
-  return guarded([&] { return to_bool(unwrap(self).requires_grad()); });
+  return guarded([&] {
+    const Tensor& t = unwrap(self);
+    return to_bool(t.is_strided() ? t.requires_grad() : values_of(t).requires_grad());
+  });
 }
 // Operators of other threads may be asking whether they are recorded.
-void change_requires_grad(const char* op, const Tensor& t, bool value) {
+void change_requires_grad(const char* op, const Tensor& tensor, bool value) {
+  const Tensor t = recorded(tensor);
   if (t.requires_grad() == value) return;
   const Quiescence quiet(op);
   autograd::set_requires_grad(t, value);
@@ -74,11 +92,12 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
   });
 }
 PyObject* get_is_leaf(PyObject* self, void*) {
-  return guarded([&] { return to_bool(autograd::is_leaf(unwrap(self))); });
+  return guarded([&] { return to_bool(autograd::is_leaf(recorded(unwrap(self)))); });
 }
 PyObject* get_retains_grad(PyObject* self, void*) {
   return guarded([&] {
-    const auto* meta = autograd::meta_of(unwrap(self));
+    const Tensor t = recorded(unwrap(self));
+    const auto* meta = autograd::meta_of(t);
     return to_bool(meta && meta->retains_grad);
   });
 }
@@ -110,6 +129,7 @@ PyObject* get_base(PyObject* self, void*) {
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
+    if (!t.is_strided()) return wrap(aten::detach(t));
     Tensor alias = autograd::alias_without_history(t);
     alias.impl()->detach_version();
     return wrap(std::move(alias));
@@ -130,6 +150,13 @@ int set_data(PyObject* self, PyObject* value, void*) {
                               "expected a tensor of layout ", t.layout(), ", got ",
                               source.layout());
     const Quiescence quiet("data");
+    if (!t.is_strided()) {
+      check<ErrorKind::Runtime>(t.sizes() == source.sizes() && t.dtype() == source.dtype() &&
+                                    t.device() == source.device(),
+                                OpName("data"), "expected a tensor like ", t, ", got ", source);
+      static_cast<LayoutTensorImpl*>(t.impl())->take(*contents_of(source));
+      return 0;
+    }
     const bool is_alike =
         t.sizes() == source.sizes() && t.dtype() == source.dtype() && t.device() == source.device();
     if (!is_alike) autograd::forget_accumulator(t);
@@ -189,7 +216,8 @@ PyObject* backward(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
   return guarded([&] {
     Call<5> call(backward_function, self, arguments, count, names);
     if (call.overridden()) return call.result();
-    if (call.has(4) && has_edges(call.object(4))) {
+    // Edges, and tensors of other layouts, the function in Python replaces.
+    if (!call.tensor(0).is_strided() || (call.has(4) && has_edges(call.object(4)))) {
       Object function = import_attribute("treadle.autograd", "backward");
       const auto or_none = [&](size_t i) { return call.object(i) ? call.object(i) : Py_None; };
       PyObject* all[] = {self,
@@ -197,7 +225,7 @@ PyObject* backward(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                          or_none(2),
                          call.object(3) ? call.object(3) : Py_False,
                          Py_None /* grad_variables */,
-                         call.object(4)};
+                         or_none(4)};
       return Object(call_python(PyObject_Vectorcall, function.get(), all, 6, nullptr)).release();
     }
     const Tensor root = call.tensor(0), gradient = call.tensor(1);
@@ -215,25 +243,31 @@ PyObject* backward(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
 
 PyObject* retain_grad(PyObject* self, PyObject*) {
   return guarded([&] {
-    autograd::retain_grad(unwrap(self));
+    autograd::retain_grad(recorded(unwrap(self)));
     return none();
   });
 }
 PyObject* detach_in_place(PyObject* self, PyObject*) {
   return guarded([&] {
     const Quiescence quiet("detach_");
-    autograd::detach_in_place(unwrap(self));
+    autograd::detach_in_place(recorded(unwrap(self)));
     return new_ref(self);
   });
 }
 PyObject* is_view(PyObject* self, PyObject*) {
   return guarded([&] { return to_bool(autograd::base_of(unwrap(self)).defined()); });
 }
+void require_strided(const char* name, const Tensor& t) {
+  check<ErrorKind::NotImplemented>(
+      t.is_strided(), OpName(name), "expected a strided tensor, got one of layout ",
+      name_of(t.layout()), "; a hook on its values() sees their gradient");
+}
 PyObject* register_hook(PyObject* self, PyObject* function) {
   return guarded([&] {
     check<ErrorKind::Type>(PyCallable_Check(function), OpName("register_hook"),
                            "expected a function, got ", type_text(function));
     const Tensor& t = unwrap(self);
+    require_strided("register_hook", t);
     const TensorHookInPython hook(function);
     const auto id = autograd::add_hook(t, hook, hook.held.get());
     track(self);
@@ -245,6 +279,7 @@ PyObject* register_post_accumulate_hook(PyObject* self, PyObject* function) {
     check<ErrorKind::Type>(PyCallable_Check(function), OpName("register_post_accumulate_grad_hook"),
                            "expected a function, got ", type_text(function));
     const Tensor& t = unwrap(self);
+    require_strided("register_post_accumulate_grad_hook", t);
     const LeafHookInPython hook(function);
     const auto id = autograd::add_post_accumulate_hook(t, hook, hook.held.get());
     track(self);

@@ -210,6 +210,9 @@ Tensor tensor_from_buffer(PyObject* buffer, ScalarType dtype, int64_t count, int
 }
 
 PyObject* tensor_to_numpy(const Tensor& t, bool force) {
+  check<ErrorKind::Type>(t.is_strided(), OpName("numpy"),
+                         "expected a strided tensor, got one of layout ", name_of(t.layout()),
+                         "; call to_dense()");
   check<ErrorKind::Runtime>(force || !autograd::records(t), OpName("numpy"),
                             "expected a tensor with requires_grad = False, got one that "
                             "requires grad; use tensor.detach().numpy() instead");

@@ -83,7 +83,8 @@ int64_t dims_used(PyObject* item, const Tensor& tensor) {
 bool are_mere_views(const Tensor& self) {
   const LayerState& layers = layer_state();
   return layers.included == 0 && layers.excluded == 0 &&
-         !(self.layers() & layer_bit(Layer::Dispatch)) && !autograd::records(self);
+         !(self.layers() & (layer_bit(Layer::Dispatch) | layer_bit(Layer::Layout))) &&
+         !autograd::records(self);
 }
 
 // The use of the view. Autograd must know its base if code may keep the view, or if a write to it

@@ -186,7 +186,9 @@ PyObject* type(PyObject* self, PyObject* args) {
     if (overridden(self)) return call_override_of_method(self, "type", wanted);
     if (wanted == Py_None) {
       const std::string place = t.is_cpu() ? "" : str(name_of(t.device().type), ".");
-      return unicode(in_package(str(place, kTypeNames[static_cast<size_t>(t.dtype())], "Tensor")))
+      const char* const kind = t.layout() == Layout::SparseCoo ? "sparse." : "";
+      return unicode(
+                 in_package(str(place, kind, kTypeNames[static_cast<size_t>(t.dtype())], "Tensor")))
           .release();
     }
     std::optional<ScalarType> dtype = as_dtype(wanted);
@@ -209,6 +211,12 @@ PyObject* item(PyObject* self, PyObject*) {
   return guarded([&] { return wrap(element("item", unwrap(self))); });
 }
 
+void require_strided_values(const char* op, const Tensor& t) {
+  check<ErrorKind::Type>(t.is_strided(), OpName(op),
+                         "expected a strided tensor, got one of layout ", name_of(t.layout()),
+                         "; call to_dense()");
+}
+
 template <class T>
 Object nested_list(const T* data, IntList sizes, IntList strides) {
   if (sizes.empty()) return Object(wrap(Scalar(element_value(*data))));
@@ -223,6 +231,7 @@ Object nested_list(const T* data, IntList sizes, IntList strides) {
 PyObject* tolist(PyObject* self, PyObject*) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
+    require_strided_values("tolist", t);
     check<ErrorKind::NotImplemented>(!t.is_meta(), OpName("tolist"),
                                      "expected a tensor with data, got one on the meta device");
     const Tensor values = readable(convert_to(t, std::nullopt, kCPU));

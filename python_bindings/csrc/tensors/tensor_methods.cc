@@ -30,6 +30,8 @@ PyObject* stride(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
     Call<2> call(function, self, arguments, count, names);
     if (call.overridden()) return call.result();
     const Tensor& t = call.tensor(0);
+    check<ErrorKind::Runtime>(t.is_strided(), OpName("stride"),
+                              "expected a strided tensor, got one of layout ", name_of(t.layout()));
     return call.has(1) ? PyLong_FromLongLong(t.stride(call.integer(1))) : wrap_ints(t.strides());
   });
 }
@@ -60,6 +62,7 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* arguments, Py_ssize_t c
     Call<2> call(contiguous_function, self, arguments, count, names);
     if (call.overridden()) return call.result();
     const Tensor& t = call.tensor(0);
+    if (!t.is_strided()) return to_bool(false);
     switch (call.memory_format(1, MemoryFormat::Contiguous)) {
       case MemoryFormat::ChannelsLast:
         return to_bool(is_channels_last(t, 4));
@@ -86,6 +89,8 @@ const auto numel = [](const Tensor& t) { return PyLong_FromLongLong(t.numel()); 
 const auto storage_offset = [](const Tensor& t) { return PyLong_FromLongLong(t.storage_offset()); };
 const auto element_size = [](const Tensor& t) { return PyLong_FromLongLong(t.element_size()); };
 const auto data_ptr = [](const Tensor& t) {
+  check<ErrorKind::Runtime>(t.is_strided(), OpName("data_ptr"),
+                            "expected a strided tensor, got one of layout ", name_of(t.layout()));
   const bool none = t.is_meta() || t.numel() == 0 || !t.impl()->is_inside();
   if (none) return PyLong_FromVoidPtr(nullptr);
   t.storage()->set_told();
@@ -97,7 +102,12 @@ const auto is_complex_dtype = [](const Tensor& t) { return to_bool(t.is_complex(
 const auto is_signed_dtype = [](const Tensor& t) { return to_bool(is_signed(t.dtype())); };
 const auto is_inference = [](const Tensor& t) { return to_bool(t.impl()->is_inference()); };
 const auto never = [](const Tensor&) { return to_bool(false); };
-const auto untyped_storage = [](const Tensor& t) { return wrap(t.storage()); };
+const auto untyped_storage = [](const Tensor& t) {
+  check<ErrorKind::NotImplemented>(t.is_strided(), OpName("untyped_storage"),
+                                   "expected a strided tensor, got one of layout ",
+                                   name_of(t.layout()));
+  return wrap(t.storage());
+};
 
 PyObject* is_same_size(PyObject* self, PyObject* other) {
   return guarded([&] {

@@ -36,6 +36,8 @@ const auto nbytes = [](const Tensor& t) { return PyLong_FromLongLong(t.nbytes())
 const auto is_cpu = [](const Tensor& t) { return to_bool(t.is_cpu()); };
 const auto is_meta = [](const Tensor& t) { return to_bool(t.is_meta()); };
 const auto is_cuda = [](const Tensor& t) { return to_bool(t.device().type == DeviceType::CUDA); };
+const auto is_sparse = [](const Tensor& t) { return to_bool(t.layout() == Layout::SparseCoo); };
+const auto is_sparse_csr = [](const Tensor& t) { return to_bool(t.layout() == Layout::SparseCsr); };
 const auto never = [](const Tensor&) { return to_bool(false); };
 
 const auto transposed = [](const Tensor& t) {
@@ -123,7 +125,8 @@ void add_properties(std::vector<PyGetSetDef>& properties) {
           property("is_cpu", is_cpu, nullptr),
           property("is_meta", is_meta, nullptr),
           property("is_cuda", is_cuda, nullptr),
-          property("is_sparse", never, nullptr),
+          property("is_sparse", is_sparse, "Whether the layout is sparse_coo."),
+          property("is_sparse_csr", is_sparse_csr, "Whether the layout is sparse_csr."),
           property("is_quantized", never, nullptr),
           property("is_mps", never, nullptr),
           property("is_xpu", never, nullptr),

@@ -167,6 +167,26 @@ def values_copy(input: Tensor) -> Tensor:
     return input.values().clone()
 
 
+def crow_indices_copy(input: Tensor) -> Tensor:
+    """A copy of the offsets of a sparse tensor's rows."""
+    return input.crow_indices().clone()
+
+
+def col_indices_copy(input: Tensor) -> Tensor:
+    """A copy of the columns of a sparse tensor's entries."""
+    return input.col_indices().clone()
+
+
+def ccol_indices_copy(input: Tensor) -> Tensor:
+    """A copy of the offsets of a sparse tensor's columns."""
+    return input.ccol_indices().clone()
+
+
+def row_indices_copy(input: Tensor) -> Tensor:
+    """A copy of the rows of a sparse tensor's entries."""
+    return input.row_indices().clone()
+
+
 def smm(input: Tensor, mat: Tensor) -> Tensor:
     """A sparse matrix times a strided one, as a sparse matrix."""
     return _names.package().sparse.mm(input, mat).to_sparse()

@@ -29,8 +29,8 @@ def _sparse_addmm(
 
 def _sparse_mm_reduce_impl(self: Tensor, other: Tensor, reduce: str) -> Any:
     raise NotImplementedError(
-        f"_sparse_mm_reduce_impl: expected a matrix by rows, got the layout {self.layout}; of the "
-        "sparse layouts there is the one by coordinates alone"
+        f"_sparse_mm_reduce_impl: expected a sum, which is mm(), got reduce = {reduce!r} of the "
+        f"layout {self.layout}"
     )
 
 

@@ -342,12 +342,7 @@ MISSING: Dict[str, Dict[str, str]] = {
         **{f"onnx.symbolic_opset{version}": "" for version in range(7, 21)},
         "onnx.utils": "export",
     },
-    "the only sparse layout is the one by coordinates": {
-        "": (
-            "ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy "
-            "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor "
-            "sparse_csr_tensor"
-        ),
+    "Treadle has no sparse tensors of a fixed pattern, and solves no sparse systems": {
         "sparse": (
             "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
             "SparseSemiStructuredTensorCUTLASS spsolve to_sparse_semi_structured"

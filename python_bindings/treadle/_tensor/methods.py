@@ -194,12 +194,6 @@ def is_shared(self: Tensor) -> bool:
     return self.device.type == "cpu" and self.untyped_storage().is_shared()
 
 
-def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
-    """The tensor itself, as every tensor is dense; converted if a dtype is given. `masked_grad` is
-    of sparse tensors."""
-    return self if dtype is None else self.to(dtype)
-
-
 def dim_order(
     self: Tensor, *, ambiguity_check: Union[bool, List[_C.memory_format]] = False
 ) -> Tuple[int, ...]:
@@ -267,49 +261,9 @@ def __reversed__(self: Tensor) -> Tensor:
     return self.flip(0) if self.dim() else self
 
 
-def to_sparse(
-    self: Tensor, sparse_dim: Optional[int] = None, *, layout: Any = None, **blocks: Any
-) -> Tensor:
-    """A sparse tensor of the nonzero elements; with `sparse_dim`, of the nonzero parts along the
-    first so many dimensions. Gradients flow back to the elements kept."""
-    from treadle.sparse._make import from_dense
-
-    return from_dense(self, sparse_dim, layout=layout, **blocks)
-
-
 def to_sparse_coo(self: Tensor) -> Tensor:
     """A sparse tensor of the nonzero elements."""
-    return to_sparse(self)
-
-
-def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
-    """A sparse tensor of the elements where the sparse tensor `mask`, of the same shape, has
-    entries."""
-    from treadle.sparse._make import masked
-
-    result: Any = masked(self, mask)
-    return result
-
-
-def sparse_dim(self: Tensor) -> int:
-    """How many dimensions are sparse: none."""
-    return 0
-
-
-def dense_dim(self: Tensor) -> int:
-    """How many dimensions are dense: all."""
-    return self.dim()
-
-
-def _of_sparse(name: str, error: Any) -> Callable[..., Any]:
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        raise error(
-            f"{name}: expected a sparse tensor, got a strided one of shape {tuple(self.shape)}"
-        )
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = "Of sparse tensors; raises for a strided one."
-    return method
+    return self.to_sparse()
 
 
 def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> Tensor:
@@ -317,27 +271,8 @@ def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> T
     raise RuntimeError("to_padded_tensor: expected a nested tensor, got a dense one")
 
 
-def _not_there(name: str) -> Callable[..., Any]:
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"{name}: expected the sparse layout that is there, sparse_coo")
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = "Raises: of the sparse layouts there is sparse_coo."
-    return method
-
-
-_OF_SPARSE = {
-    RuntimeError: "coalesce is_coalesced indices values",
-    NotImplementedError: "_indices _values _nnz sparse_resize_ sparse_resize_and_clear_",
-}
-_OTHER_LAYOUTS = (
-    "to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc crow_indices col_indices "
-    "ccol_indices row_indices"
-)
-
-
 # Questions about devices and layouts that no tensor here has.
-_NEVER = "is_ipu is_maia is_mkldnn is_mtia is_sparse_csr is_vulkan is_xla volatile"
+_NEVER = "is_ipu is_maia is_mkldnn is_mtia is_vulkan is_xla volatile"
 # Methods that are functions of the package, too, which is asked for them when they are called.
 _OF_PACKAGE = "eig is_distributed lstsq smm solve sspaddmm"
 
@@ -442,9 +377,9 @@ def _init_subclass(cls: Any, **kwargs: Any) -> None:
 def install() -> None:
     """Adds the methods to Tensor."""
     methods = (
-        apply_, map_, map2_, type, set_, pin_memory, is_pinned, share_memory_, is_shared, to_dense,
+        apply_, map_, map2_, type, set_, pin_memory, is_pinned, share_memory_, is_shared,
         dim_order, record_stream, storage, storage_type, __copy__, __reversed__, __rdiv__,
-        resize, resize_as, to_sparse, to_sparse_coo, sparse_mask, sparse_dim, dense_dim,
+        resize, resize_as, to_sparse_coo,
         const_data_ptr, module_load, to_padded_tensor, ipu, mtia, dequantize, reinforce,
     )  # fmt: skip
     set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"
@@ -452,14 +387,9 @@ def install() -> None:
         setattr(Tensor, method.__name__, method)
     for name in meta.__all__:
         setattr(Tensor, name, getattr(meta, name))
-    for error, names in _OF_SPARSE.items():
-        for name in names.split():
-            setattr(Tensor, name, _of_sparse(name, error))
     for name in _OF_QUANTIZED.split():
         setattr(Tensor, name, _of_quantized(name))
     Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)  # type: ignore[assignment]
-    for name in _OTHER_LAYOUTS.split():
-        setattr(Tensor, name, _not_there(name))
     for name in _OF_PACKAGE.split():
         setattr(Tensor, name, _of_package(name))
     for name in _NEVER.split():

@@ -29,14 +29,14 @@ class SavedTensor:
         )
 
 
+_SPARSE = (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc)
 TensorOrTensors = Union[_C.Tensor, GradientEdge, Sequence[Union[_C.Tensor, GradientEdge]]]
 
 
 def _as_tuple(tensors: Optional[TensorOrTensors]) -> Tuple[Any, ...]:
     if tensors is None:
         return ()
-    single = isinstance(tensors, (_C.Tensor, GradientEdge)) or getattr(tensors, "is_sparse", False)
-    return (tensors,) if single else tuple(tensors)
+    return (tensors,) if isinstance(tensors, (_C.Tensor, GradientEdge)) else tuple(tensors)
 
 
 def _gradients_for(op: str, tensors: Tuple[Any, ...], gradients: Any) -> Tuple[Any, ...]:
@@ -50,22 +50,28 @@ def _gradients_for(op: str, tensors: Tuple[Any, ...], gradients: Any) -> Tuple[A
     return given
 
 
-def _values_for_sparse(
-    roots: Tuple[Any, ...], starts: Tuple[Any, ...]
-) -> Tuple[Tuple[Any, ...], Tuple[Any, ...]]:
-    """The roots, of sparse tensors what they hold, which alone is in the graph; and its gradient.
-    That of a sparse tensor may be dense or sparse."""
-    if not any(getattr(root, "is_sparse", False) for root in roots):
-        return roots, starts
-    pairs = []
-    for root, start in zip(roots, starts):
-        if getattr(root, "is_sparse", False):
-            if start is not None:
-                whole = start.to_dense() if start.is_sparse else start
-                start = whole[tuple(root._i)]
-            root = root._v
-        pairs.append((root, start))
-    return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
+def _has_parts(x: Any) -> bool:
+    return isinstance(x, _C.Tensor) and x.layout in _SPARSE
+
+
+def _recorded(x: Any) -> Any:
+    """What is in the graph: of a sparse tensor its values alone."""
+    return _C._layout_contents(x)[0][-1] if _has_parts(x) else x
+
+
+def _start_for(root: Any, start: Any) -> Any:
+    """The gradient of a root, of a sparse one that of its values. It may be strided or sparse."""
+    if not _has_parts(root) or start is None:
+        return start
+    return _recorded(start.to_dense().sparse_mask(root.detach()))
+
+
+def _as_input(x: Any, gradient: Any) -> Any:
+    """The gradient of an input, of a sparse one as a tensor of its layout."""
+    if not _has_parts(x) or gradient is None:
+        return gradient
+    parts, fields = _C._layout_contents(x)
+    return _C._layout_tensor(x.layout, x.shape, [*parts[:-1], gradient], fields)
 
 
 def backward(
@@ -95,7 +101,9 @@ def backward(
     if inputs is not None and not wanted:
         raise RuntimeError("backward: expected at least one tensor in inputs, got none")
     retain = create_graph if retain_graph is None else retain_graph
-    roots, starts = _values_for_sparse(roots, _gradients_for("backward", roots, grad_tensors))
+    starts = _gradients_for("backward", roots, grad_tensors)
+    starts = tuple(_start_for(*pair) for pair in zip(roots, starts))
+    roots, wanted = tuple(map(_recorded, roots)), tuple(map(_recorded, wanted))
     if _edge.any_edge(roots, wanted):
         _edge.run("backward", roots, starts, wanted, retain, create_graph, True)
     else:
@@ -135,7 +143,10 @@ def grad(
         raise ValueError(
             "grad: expected allow_unused = True or None beside materialize_grads, got False"
         )
-    roots, starts = _values_for_sparse(roots, _gradients_for("grad", roots, grad_outputs))
+    starts = _gradients_for("grad", roots, grad_outputs)
+    starts = tuple(_start_for(*pair) for pair in zip(roots, starts))
+    given = wanted
+    roots, wanted = tuple(map(_recorded, roots)), tuple(map(_recorded, wanted))
     if _edge.any_edge(roots, wanted):
         found = _edge.run("grad", roots, starts, wanted, retain, create_graph, False)
         if not unused and any(g is None for g in found):
@@ -145,6 +156,8 @@ def grad(
             )
     else:
         found = _C._grad(roots, wanted, starts, retain, create_graph, unused)
+    if any(map(_has_parts, given)):
+        found = tuple(_as_input(*pair) for pair in zip(given, found))
     if not materialize_grads:
         return found
     if any(g is None and isinstance(x, GradientEdge) for g, x in zip(found, wanted)):

@@ -154,17 +154,12 @@ def rebuild_sparse_coo_tensor(
 
 
 def reduce_sparse_tensor(sparse: Any) -> Tuple[Callable, Tuple]:
-    """How a sparse tensor is made of its indices and values. NotImplementedError for a layout other
-    than that by coordinates."""
-    from treadle.sparse import sparse_coo
-
-    if sparse.layout != sparse_coo:
-        raise NotImplementedError(
-            f"reduce_sparse_tensor: expected the layout sparse_coo, got {sparse.layout}"
-        )
-    indices, values = reduce_tensor(sparse._indices()), reduce_tensor(sparse._values())
-    given = (*indices[:2], *values[:2], tuple(sparse.shape), sparse.is_coalesced())
-    return rebuild_sparse_coo_tensor, given
+    """How a sparse tensor is made of its parts."""
+    parts = [reduce_tensor(part.detach())[:2] for part in _C._layout_contents(sparse)[0]]
+    given = tuple(argument for part in parts for argument in part)
+    if sparse.layout == _C.sparse_coo:
+        return rebuild_sparse_coo_tensor, (*given, tuple(sparse.shape), sparse.is_coalesced())
+    return rebuild_sparse_compressed_tensor, (*given, tuple(sparse.shape), sparse.layout)
 
 
 def rebuild_sparse_compressed_tensor(
@@ -177,10 +172,13 @@ def rebuild_sparse_compressed_tensor(
     shape: Any,
     layout: Any,
 ) -> Any:
-    """NotImplementedError: of the sparse layouts there is the one by coordinates alone."""
-    raise NotImplementedError(
-        f"rebuild_sparse_compressed_tensor: expected the layout sparse_coo, got {layout}"
-    )
+    """The inverse of reduce_sparse_tensor."""
+    from treadle.sparse import sparse_compressed_tensor
+
+    compressed = rebuild_compressed_indices_func(*rebuild_compressed_indices_args)
+    plain = rebuild_plain_indices_func(*rebuild_plain_indices_args)
+    values = rebuild_values_func(*rebuild_values_args)
+    return sparse_compressed_tensor(compressed, plain, values, tuple(shape), layout=layout)
 
 
 def rebuild_nested_tensor(

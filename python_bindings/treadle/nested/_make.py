@@ -12,7 +12,7 @@ from treadle.nested._tensor import NestedTensor, joined
 
 
 def _checked_layout(name: str, layout: Any) -> Any:
-    from treadle.sparse._layout import jagged
+    from treadle._C import jagged
 
     layout = _C.strided if layout is None else layout
     if layout not in (_C.strided, jagged):

@@ -71,7 +71,7 @@ class NestedTensor:
         max_seqlen: Optional[int] = None,
         layout: Any = None,
     ) -> None:
-        from treadle.sparse._layout import jagged
+        from treadle._C import jagged
 
         self._values = values
         self._offsets = offsets
@@ -209,7 +209,7 @@ class NestedTensor:
         return self._values.is_complex()
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        from treadle.sparse._layout import jagged
+        from treadle._C import jagged
 
         if self._layout != jagged:
             lines = ",\n".join("  " + repr(p).replace("\n", "\n  ") for p in self.unbind())

@@ -73,6 +73,12 @@ class SGD(Fused):
         states: list[dict[str, Tensor]],
         grad_scale: Optional[Tensor],
     ) -> None:
+        if any(grad.is_sparse for grad in grads):
+            if group["momentum"] == 0 and group["weight_decay"] == 0 and grad_scale is None:
+                _add_sparse(group, params, grads)
+            else:
+                cls.run(group, params, [g.to_dense() for g in grads], states, grad_scale)
+            return
         velocities: list[Any] = []
         first = False
         if group["momentum"] != 0:
@@ -135,6 +141,13 @@ class SGD(Fused):
                 state["momentum_buffer"] = velocity
                 grad = grad + velocity * momentum if group["nesterov"] else velocity
             param.sub_(grad * lr)
+
+
+def _add_sparse(group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+    """A step that writes the rows alone that sparse gradients have."""
+    factor = number(group["lr"]) if group["maximize"] else -number(group["lr"])
+    for param, grad in zip(params, grads):
+        param.add_(grad, alpha=factor)
 
 
 def sgd(

@@ -170,12 +170,11 @@ def _make_device(*args: Any) -> _C.device:
 
 
 def _get_layout(name: Any) -> Any:
-    from treadle.sparse import sparse_coo
-
-    layouts = {"torch.strided": _C.strided, "torch.sparse_coo": sparse_coo}
+    names = "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc".split()
+    layouts = {f"torch.{layout}": getattr(_C, layout) for layout in names}
     expect(
         isinstance(name, str) and name in layouts,
-        f"expected a layout of {', '.join(layouts)}, got a sparse tensor of {name!r}",
+        f"expected a layout of {', '.join(layouts)}, got a tensor of {name!r}",
     )
     return layouts[name]
 

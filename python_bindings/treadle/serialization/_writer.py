@@ -19,7 +19,7 @@ from typing import Any, Iterator
 from treadle import _C, _names
 from treadle._C import Tensor
 from treadle._names.pytorch_paths import PACKAGE_IN_FILES, path_in_files
-from treadle._rebuild import lazy_bits, reduce_tensor
+from treadle._rebuild import lazy_bits, reduce_tensor, sparse_parts
 from treadle._tensor.storage_types import STORAGE_NAMES, UNTYPED_NAME
 from treadle._tensor.untyped_storage import typed_storages
 from treadle.serialization._storages import Placement, location_of
@@ -132,8 +132,8 @@ class CheckpointPickler(pickle._Pickler):
     def _reduce_tensor(self, tensor: Tensor) -> Any:
         from treadle import nn
 
-        if not issubclass(type(tensor), Tensor):  # a sparse one
-            return _GLOBALS["_rebuild_sparse_tensor"], tensor.__reduce_ex__(2)[1]
+        if tensor.layout != _C.strided:
+            return _GLOBALS["_rebuild_sparse_tensor"], sparse_parts(tensor)
         cls, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
         if _C._is_wrapper(tensor) and _is_plain(cls):
             _, arguments, *rest = reduce_tensor(tensor)

@@ -1,63 +1,39 @@
-"""Sparse tensors: values at coordinates (COO), made by treadle.sparse_coo_tensor() and
-Tensor.to_sparse().
+"""Sparse tensors: by coordinates (sparse_coo), by rows (sparse_csr) or columns (sparse_csc), and by
+blocks (sparse_bsr, sparse_bsc). They are made by treadle.sparse_coo_tensor(),
+treadle.sparse_csr_tensor() and their kind, and by Tensor.to_sparse(), Tensor.to_sparse_csr(), ...
 
     adjacency = treadle.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
     adjacency @ features          # strided, (2, m) of features (3, m)
 
 Products with strided tensors, sums and functions of elements work on the entries alone; gradients
-flow to the values and to the strided operand.
+flow to the values and to the strided operand. The operators are those of all tensors.
 """
 
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Callable, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Sequence
 
-from treadle import _C
+from treadle import _C, _names
 from treadle._C import Tensor
-from treadle.sparse import _dispatch, _math
-from treadle.sparse._layout import sparse_coo as sparse_coo
+from treadle._C import sparse_coo as sparse_coo
+from treadle.sparse._make import COMPRESSED as _COMPRESSED
 from treadle.sparse._make import (
     check_sparse_tensor_invariants as check_sparse_tensor_invariants,
 )
+from treadle.sparse._make import empty as _empty
+from treadle.sparse._make import sparse_bsc_tensor as sparse_bsc_tensor
+from treadle.sparse._make import sparse_bsr_tensor as sparse_bsr_tensor
+from treadle.sparse._make import sparse_compressed_tensor as sparse_compressed_tensor
 from treadle.sparse._make import sparse_coo_tensor as sparse_coo_tensor
-from treadle.sparse._tensor import SparseTensor as SparseTensor
-from treadle.sparse._tensor import empty as _empty
-
-_dispatch.install()
-
-
-def _any_sparse(*tensors: Any) -> bool:
-    return any(issubclass(type(t), SparseTensor) for t in tensors)
-
-
-def parts_of(tensors: Sequence[Any]) -> Tuple[Callable[[Sequence[Any]], tuple], List[Any]]:
-    """The strided tensors that some tensors, sparse or not, consist of; and the function that makes
-    of such parts tensors as the given ones."""
-    parts: List[Any] = []
-    makers: List[Tuple[int, Callable]] = []  # how many parts, and what makes a tensor of them
-    for t in tensors:
-        if _any_sparse(t):
-            parts += [t._i, t._v]
-            size, is_coalesced = t.shape, t.is_coalesced()
-            makers.append((2, partial(SparseTensor, size=size, is_coalesced=is_coalesced)))
-        else:
-            parts.append(t)
-            makers.append((1, lambda t: t))
-
-    def rebuild(parts: Sequence[Any]) -> tuple:
-        rest = iter(parts)
-        return tuple(make(*islice(rest, count)) for count, make in makers)
-
-    return rebuild, parts
+from treadle.sparse._make import sparse_csc_tensor as sparse_csc_tensor
+from treadle.sparse._make import sparse_csr_tensor as sparse_csr_tensor
 
 
 def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices (n, k) and (k, m), each sparse or strided; sparse if both are."""
-    return _math.mm(mat1, mat2) if _any_sparse(mat1, mat2) else _C.mm(mat1, mat2)
+    return _C.mm(mat1, mat2)
 
 
 spmm = mm
@@ -65,8 +41,15 @@ spmm = mm
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * mat + alpha * mat1 @ mat2, where one of mat1 and mat2 may be sparse."""
-    function = _math.addmm if _any_sparse(mat, mat1, mat2) else _C.addmm
-    return function(mat, mat1, mat2, beta=beta, alpha=alpha)
+    return _C.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def sampled_addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0
+) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2) at the entries of a sparse_csr tensor `input`, of two
+    strided matrices. RuntimeError for other layouts, and for shapes that do not fit."""
+    return _C.sparse_sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> Tensor:
@@ -74,7 +57,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
 
     diagonals: (d, n), or (n) for one; offsets: d different numbers of int64, above 0 for diagonals
     above the main one. Column j of the matrix has the values of column j of `diagonals`.
-    RuntimeError for other shapes, offsets and layouts than these and torch.sparse_coo.
+    RuntimeError for other shapes, offsets and layouts than sparse_coo, sparse_csr and
+    sparse_csc.
     """
     rows = diagonals.unsqueeze(0) if diagonals.dim() == 1 else diagonals
     places = offsets.unsqueeze(0) if offsets.dim() == 0 else offsets
@@ -89,35 +73,37 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
         raise RuntimeError(f"spdiags: expected different offsets, got {places.tolist()}")
     if len(shape) != 2:
         raise RuntimeError(f"spdiags: expected a shape of two sizes, got {tuple(shape)}")
-    if layout not in (None, sparse_coo):
+    if layout not in (None, sparse_coo, _C.sparse_csr, _C.sparse_csc):
         raise RuntimeError(f"spdiags: expected the layout {sparse_coo}, got {layout}")
     column = _C.arange(rows.shape[1], device=rows.device).expand(rows.shape)
     row = column - places.unsqueeze(1)
     inside = (row >= 0) & (row < shape[0]) & (column < shape[1])
-    return sparse_coo_tensor(_C.stack([row[inside], column[inside]]), rows[inside], shape)  # type: ignore[return-value]
+    made = sparse_coo_tensor(_C.stack([row[inside], column[inside]]), rows[inside], shape)
+    return made.to_sparse(layout=layout) if layout in _COMPRESSED else made
 
 
 def _expect_sparse(name: str, input: Any) -> None:
-    if not _any_sparse(input):
+    if input.layout not in (sparse_coo, *_COMPRESSED):
         raise RuntimeError(f"{name}: expected a sparse tensor, got a strided one")
 
 
 def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     """The sum over dimensions; strided when no sparse dimension is left, else sparse."""
     _expect_sparse("sum", input)
-    return _math.sum_keeping_dtype(input, dim, dtype)
+    dims = [dim] if isinstance(dim, int) else dim
+    return _names.package().ops.aten._sparse_sum(input, dims, False, dtype)
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """softmax along a dimension over the entries: what is not one counts as minus infinity."""
     _expect_sparse("softmax", input)
-    return _math.softmax("softmax", input, dim, dtype)
+    return _names.package().ops.aten._sparse_softmax(input, dim, False, dtype)
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """The logarithm of softmax()."""
     _expect_sparse("log_softmax", input)
-    return _math.softmax("log_softmax", input, dim, dtype)
+    return _names.package().ops.aten._sparse_softmax(input, dim, True, dtype)
 
 
 class _Type(type):
@@ -125,7 +111,8 @@ class _Type(type):
         dtype: _C.dtype  # of the classes
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return _any_sparse(instance) and instance.dtype == cls.dtype
+        is_sparse = isinstance(instance, Tensor) and instance.is_sparse
+        return is_sparse and instance.dtype == cls.dtype
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], Tensor):

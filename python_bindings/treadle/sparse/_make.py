@@ -1,4 +1,4 @@
-"""Sparse tensors from what programs give: coordinates and values, sizes, strided tensors."""
+"""Sparse tensors from what programs give: lists, arrays, tensors; sizes that are not given."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -9,9 +9,8 @@ from typing import Any, Optional, Sequence, Tuple
 
 from treadle import _C
 from treadle._C import Tensor
-from treadle.sparse import _coo
-from treadle.sparse._layout import sparse_coo
-from treadle.sparse._tensor import SparseTensor, empty
+
+COMPRESSED = (_C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc)
 
 
 def sparse_coo_tensor(
@@ -26,7 +25,7 @@ def sparse_coo_tensor(
     requires_grad: bool = False,
     check_invariants: Optional[bool] = None,
     is_coalesced: Optional[bool] = None,
-) -> SparseTensor:
+) -> Tensor:
     """A sparse tensor: values at coordinates, zero elsewhere.
 
     `indices` (sparse dims, nnz) are whole numbers; `values` is (nnz, *dense dims). An entry may
@@ -37,20 +36,99 @@ def sparse_coo_tensor(
     checked whatever `check_invariants` says.
     """
     name = "sparse_coo_tensor"
-    if layout not in (None, sparse_coo):
-        raise RuntimeError(f"{name}: expected the layout {sparse_coo}, got {layout}")
+    if layout not in (None, _C.sparse_coo):
+        raise RuntimeError(f"{name}: expected the layout {_C.sparse_coo}, got {layout}")
     if pin_memory:
         raise NotImplementedError(f"{name}: expected pin_memory=False, got True")
     if values is None:
         return empty(_sizes(name, indices if size is None else size), dtype, device, requires_grad)
     values = _values(values, dtype, device)
-    indices = _indices(name, indices, values)
-    parts = tuple(values.shape[1:])
+    indices = indices if isinstance(indices, Tensor) else _C.tensor(indices)
+    if indices.dim() != 2:
+        shape = tuple(indices.shape)
+        raise RuntimeError(f"{name}: expected indices of shape (sparse dims, nnz), got {shape}")
+    indices = indices.detach().to(device=values.device, dtype=_C.int64)
     if size is None:
-        size = (*_least_sizes(name, indices), *parts)
-    size = _sizes(name, size)
-    _check(name, indices, values, size)
-    made = SparseTensor(indices, _own(values), size, bool(is_coalesced))
+        size = (*_least_sizes(indices), *values.shape[1:])
+    made = _C._sparse_coo_tensor(
+        indices, _own(values), _sizes(name, size), is_coalesced=bool(is_coalesced)
+    )
+    return made.requires_grad_() if requires_grad else made
+
+
+def sparse_compressed_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Optional[Sequence[int]] = None,
+    *,
+    dtype: Optional[_C.dtype] = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: Optional[bool] = None,
+) -> Tensor:
+    """A sparse tensor by rows (`layout` sparse_csr, sparse_bsr) or by columns (sparse_csc,
+    sparse_bsc).
+
+    `compressed_indices` (*batch, rows + 1) say where rows begin among the entries,
+    `plain_indices` (*batch, nnz) are the columns of the entries, in order in each row, and `values`
+    is (*batch, nnz, *dense dims), of blocks (*batch, nnz, height, width, *dense dims). Without
+    `size` the tensor is as large as the indices want. Gradients flow to `values`.
+
+    RuntimeError for indices that are not those of such a tensor, whatever `check_invariants` says.
+    """
+    name = "sparse_compressed_tensor"
+    if layout not in COMPRESSED:
+        raise RuntimeError(
+            f"{name}: expected the layout sparse_csr, sparse_csc, sparse_bsr or sparse_bsc, "
+            f"got {layout}"
+        )
+    if pin_memory:
+        raise NotImplementedError(f"{name}: expected pin_memory=False, got True")
+    values = _values(values, dtype, device)
+    compressed, plain = (
+        (part if isinstance(part, Tensor) else _C.tensor(part)).detach().to(values.device)
+        for part in (compressed_indices, plain_indices)
+    )
+    if size is None:
+        size = _sizes_of_compressed(name, layout, compressed, plain, values)
+    made = _C._sparse_compressed_tensor(compressed, plain, _own(values), _sizes(name, size), layout)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _of_layout(layout: Any, parts: str) -> Any:
+    name = f"{str(layout).rsplit('.', 1)[-1]}_tensor"
+
+    def make(
+        compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, **options: Any
+    ) -> Tensor:
+        given = options.pop("layout", None)
+        if given not in (None, layout):
+            raise RuntimeError(f"{name}: expected the layout {layout}, got {given}")
+        return sparse_compressed_tensor(
+            compressed_indices, plain_indices, values, size, layout=layout, **options
+        )
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"sparse_compressed_tensor() of {parts}, with its options."
+    return make
+
+
+sparse_csr_tensor = _of_layout(_C.sparse_csr, "crow_indices, col_indices and values")
+sparse_csc_tensor = _of_layout(_C.sparse_csc, "ccol_indices, row_indices and values")
+sparse_bsr_tensor = _of_layout(_C.sparse_bsr, "crow_indices, col_indices and blocks")
+sparse_bsc_tensor = _of_layout(_C.sparse_bsc, "ccol_indices, row_indices and blocks")
+
+
+def empty(
+    size: Sequence[int], dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A sparse_coo tensor without entries; all its dimensions are sparse."""
+    values = _C.zeros((0,), dtype=dtype, device=device)
+    indices = _C.zeros((len(size), 0), dtype=_C.int64, device=values.device)
+    made = _C._sparse_coo_tensor(indices, values, size, is_coalesced=True)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -74,100 +152,33 @@ def _values(values: Any, dtype: Any, device: Any) -> Tensor:
     return values if values.dim() else values.reshape(1)
 
 
-def _indices(name: str, indices: Any, values: Tensor) -> Tensor:
-    if not isinstance(indices, Tensor):
-        indices = _C.tensor(indices)
-    if indices.dim() != 2:
-        shape = tuple(indices.shape)
-        raise RuntimeError(f"{name}: expected indices of shape (sparse dims, nnz), got {shape}")
-    return indices.detach().to(device=values.device, dtype=_C.int64)
-
-
-def _least_sizes(name: str, indices: Tensor) -> Tuple[int, ...]:
+def _least_sizes(indices: Tensor) -> Tuple[int, ...]:
     if indices.shape[1] == 0:
         return (0,) * indices.shape[0]
     return tuple(int(row.max()) + 1 for row in indices)
 
 
-def _check(name: str, indices: Tensor, values: Tensor, size: Tuple[int, ...]) -> None:
-    sparse_dims, nnz = indices.shape
-    dense_dims = values.dim() - 1
-    if nnz != values.shape[0]:
+def _sizes_of_compressed(
+    name: str, layout: Any, compressed: Tensor, plain: Tensor, values: Tensor
+) -> Tuple[int, ...]:
+    batch = tuple(plain.shape[:-1])
+    blocked = layout in (_C.sparse_bsr, _C.sparse_bsc)
+    if compressed.dim() == 0 or values.dim() < plain.dim() + 2 * blocked:
         raise RuntimeError(
-            f"{name}: expected as many values as indices, got {nnz} columns of indices and "
-            f"{values.shape[0]} values"
+            f"{name}: expected indices and values of {layout}, got shapes "
+            f"{tuple(compressed.shape)}, {tuple(plain.shape)} and {tuple(values.shape)}"
         )
-    if len(size) != sparse_dims + dense_dims:
-        raise RuntimeError(
-            f"{name}: expected a size of {sparse_dims} sparse and {dense_dims} dense dimensions, "
-            f"got {size}"
-        )
-    if size[sparse_dims:] != tuple(values.shape[1:]):
-        raise RuntimeError(
-            f"{name}: expected values of shape {(nnz, *size[sparse_dims:])} for size {size}, "
-            f"got {tuple(values.shape)}"
-        )
-    if nnz == 0 or indices.device.type == "meta":
-        return
-    for dim, row in enumerate(indices):
-        least, largest = int(row.min()), int(row.max())
-        if least < 0 or largest >= size[dim]:
-            raise RuntimeError(
-                f"{name}: expected indices of dimension {dim} from 0 to {size[dim] - 1}, "
-                f"got {least if least < 0 else largest}"
-            )
+    rest = tuple(values.shape[plain.dim() :])
+    height, width = rest[:2] if blocked else (1, 1)
+    lines = compressed.shape[-1] - 1
+    others = int(plain.max()) + 1 if plain.numel() else 0
+    rows, columns = (lines, others) if layout in (_C.sparse_csr, _C.sparse_bsr) else (others, lines)
+    return (*batch, rows * height, columns * width, *rest[2 * blocked :])
 
 
 def _own(values: Tensor) -> Tensor:
     """The same memory and history, apart from the attributes of the tensor given."""
     return values.view_as(values) if values.requires_grad else values.detach()
-
-
-def from_dense(
-    tensor: Any, sparse_dim: Optional[int] = None, *, layout: Any = None, **blocks: Any
-) -> Any:
-    """The tensor with its nonzero elements alone kept; with `sparse_dim`, its nonzero parts along
-    the first so many dimensions. It is coalesced; gradients flow back to the elements kept."""
-    if any(value is not None for value in blocks.values()):
-        names = ", ".join(blocks)
-        raise NotImplementedError(f"to_sparse: expected no {names}, which sparse_coo has not")
-    if layout is not None and layout is not sparse_coo and layout is not _C.strided:
-        raise NotImplementedError(f"to_sparse: expected the layout sparse_coo, got {layout}")
-    if layout is _C.strided:
-        return tensor.to_dense()
-    if isinstance(tensor, SparseTensor):
-        if sparse_dim not in (None, tensor.sparse_dim()):
-            raise RuntimeError(
-                f"to_sparse: expected sparse_dim = {tensor.sparse_dim()} of the sparse tensor, "
-                f"got {sparse_dim}"
-            )
-        return tensor
-    count = tensor.dim() if sparse_dim is None else sparse_dim
-    if not (0 if tensor.dim() == 0 else 1) <= count <= tensor.dim():
-        raise RuntimeError(
-            f"to_sparse: expected sparse_dim from 1 to {tensor.dim()}, got {sparse_dim}"
-        )
-    present = tensor.detach() != 0
-    if count < tensor.dim():
-        present = present.flatten(count).any(-1)
-    if count == 0:  # a single number
-        indices = _C.zeros((0, int(present)), dtype=_C.int64, device=tensor.device)
-    else:
-        indices = present.nonzero().t().contiguous()
-    return SparseTensor(indices, _own(_coo.picked(tensor, indices)), tuple(tensor.shape), True)
-
-
-def masked(tensor: Any, mask: Any) -> SparseTensor:
-    """The elements of a tensor where a sparse tensor `mask` of the same shape has entries."""
-    if not mask.is_sparse:
-        raise NotImplementedError("sparse_mask: expected a sparse mask, got a strided one")
-    if tuple(tensor.shape) != tuple(mask.shape):
-        raise RuntimeError(
-            f"sparse_mask: expected a mask of shape {tuple(tensor.shape)}, got {tuple(mask.shape)}"
-        )
-    indices = mask._indices()
-    values = _coo.picked(tensor.to_dense(), indices)
-    return SparseTensor(indices, values, tuple(mask.shape), mask.is_coalesced())
 
 
 class check_sparse_tensor_invariants:  # noqa: N801  a switch that is also a context and a decorator

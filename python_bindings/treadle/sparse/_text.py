@@ -6,9 +6,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle import _names, _tensor_str
+from treadle import _C, _names, _tensor_str
 from treadle._C import Tensor
 from treadle.autograd.grad_mode import no_grad
+
+_BY_ROWS = ("crow_indices", "col_indices", "values")
+_BY_COLUMNS = ("ccol_indices", "row_indices", "values")
+# The methods that give what a tensor is made of.
+_PARTS = {
+    _C.sparse_coo: ("_indices", "_values"),
+    _C.sparse_csr: _BY_ROWS,
+    _C.sparse_bsr: _BY_ROWS,
+    _C.sparse_csc: _BY_COLUMNS,
+    _C.sparse_bsc: _BY_COLUMNS,
+}
 
 
 def _part(tensor: Tensor, prefix: str, indent: int) -> str:
@@ -35,8 +46,9 @@ def sparse_repr(tensor: Any) -> str:
         dtype = _names.in_words_of_the_program(str(tensor.dtype))
         suffixes.append(f"dtype={dtype}")
     suffixes.append(f"layout={tensor.layout}")
-    indices = _part(tensor._indices(), "indices", indent)
-    values = _part(tensor._values(), "values", indent)
-    text = f"{head}{indices},\n{' ' * indent}{values}"
+    parts = [
+        _part(getattr(tensor, name)(), name.strip("_"), indent) for name in _PARTS[tensor.layout]
+    ]
+    text = head + f",\n{' ' * indent}".join(parts)
     suffixes += _tensor_str._grad_suffix(tensor)
     return _tensor_str._join(text, suffixes, indent, new_line=True)

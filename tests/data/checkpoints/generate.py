@@ -263,8 +263,9 @@ CASES = {
 }  # fmt: skip
 LEGACY = ["old_dtypes", "shapes", "shared", "parameters", "complex_bits", "containers", "sgd",
           "whole_layers", "sparse"]  # fmt: skip
+# A file without a description: the test says what is in it.
+PLAIN = {"compressed": lambda: torch.eye(2).to_sparse_csr()}
 REFUSED = {
-    "sparse_csr": lambda: torch.eye(2).to_sparse_csr(),
     "quantized": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8),
     "nested": lambda: torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]),
 }
@@ -314,6 +315,8 @@ def main() -> None:
             expected["forward"] = loaded.eval()(image).tolist()
     save_as_if_on_gpus(on_a_gpu(), HERE / "gpu.pt")
     expected["gpu"] = describe(on_a_gpu(), torch)
+    for name, make in PLAIN.items():
+        torch.save(make(), HERE / f"{name}.pt")
     for name, make in REFUSED.items():
         torch.save(make(), HERE / f"refused_{name}.pt")
     save_file(of_the_safetensors_package(), HERE / "tensors.safetensors", {"epoch": "3", "by": "ü"})

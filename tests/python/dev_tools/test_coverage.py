@@ -117,14 +117,14 @@ def test_names_of_a_table() -> None:
 
 
 def test_report() -> None:
-    table = "torch.add\t3\t1\ntorch.no_such\t1\t1\nModule.eval\t2\t1\nTensor.to_sparse_csr\t1\t1\n"
+    table = "torch.add\t3\t1\ntorch.no_such\t1\t1\nModule.eval\t2\t1\ntorch.sparse.spsolve\t1\t1\n"
     lines, is_enough = coverage.report(coverage.names_of(table))
     assert lines == [
         "names used by two programs or more: 2 of 2 (100.0%)",
         "all names: 2 of 4 (50.0%)",
         "  torch.no_such (1): not yet",
-        "  Tensor.to_sparse_csr (1): the only sparse layout is the one by coordinates, "
-        "`torch.sparse_coo`",
+        "  torch.sparse.spsolve (1): Treadle has no sparse tensors of a fixed pattern, and solves no "
+        "sparse systems",
     ]
     assert not is_enough
 

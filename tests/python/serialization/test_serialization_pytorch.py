@@ -25,7 +25,9 @@ sys.path.insert(0, str(HERE))
 from describe import describe  # noqa: E402  shared with generate.py
 
 EXPECTED = json.loads((HERE / "expected.json").read_text())
-FILES = sorted(path.name for path in HERE.glob("*.pt") if not path.name.startswith("refused"))
+FILES = sorted(
+    path.name for path in HERE.glob("*.pt") if not path.name.startswith(("refused", "compressed"))
+)
 
 
 def load(path, **kwargs):
@@ -83,7 +85,6 @@ def load_bytes(name, content):
 @pytest.mark.parametrize(
     "name, text",
     [
-        ("sparse_csr", "a sparse tensor"),
         ("quantized", "a quantized tensor"),
         ("nested", "a nested tensor"),
     ],
@@ -92,6 +93,13 @@ def test_what_does_not_exist_here_is_named(name, text):
     for weights_only in (True, False):
         with pytest.raises(pickle.UnpicklingError, match=text):
             treadle.load(HERE / f"refused_{name}.pt", weights_only=weights_only)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_a_tensor_by_rows(weights_only):
+    loaded = treadle.load(HERE / "compressed.pt", weights_only=weights_only)
+    assert loaded.layout is treadle.sparse_csr
+    assert loaded.to_dense().tolist() == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize("name", ["whole_layers.pt", "whole_layers.old.pt"])

@@ -1,0 +1,257 @@
+// Products with a compressed sparse matrix: by a strided matrix, the sampled product of two strided
+// ones, and by another sparse matrix. A row of the result is computed by one thread, in the order
+// of the entries, so the bits do not depend on the number of threads.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
+#include "aten/backend/cpu/wrapping.h"
+#include "aten/ops/_csr_mm.h"
+#include "aten/ops/_csr_row_dots.h"
+#include "aten/ops/_csr_sampled_mm.h"
+#include "aten/ops/_csr_spgemm.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/indexing/cpu/row_sums.h"
+#include "aten/ops/sparse/cpu/compressed_rows.h"
+
+namespace treadle::cpu {
+namespace {
+
+template <class T>
+compute_type<T> number(const T& x) {
+  return static_cast<compute_type<T>>(x);
+}
+
+CompressedRows rows_of(const char* op, const Tensor& crow, const Tensor& col, int64_t width) {
+  return CompressedRows(op, crow.data_as<int64_t>(), col.data_as<int64_t>(), col.numel(), width);
+}
+
+// ---- by a strided matrix ----
+
+template <class T>
+void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, const Tensor& dense,
+                const Tensor& out) {
+  const Tensor v = aten::contiguous(values), x = aten::contiguous(dense);
+  const Tensor offsets = aten::contiguous(crow), columns = aten::contiguous(col);
+  const int64_t rows = out.size(0), width = out.size(1);
+  const CompressedRows matrix = rows_of("mm", offsets, columns, x.size(0));
+  const T* const factors = v.data_as<T>();
+  const T* const from = x.data_as<T>();
+  T* const to = out.data_as<T>();
+  parallel_for(rows, matrix.grain(rows, width), [&](int64_t first, int64_t last) {
+    using S = compute_type<T>;
+    std::vector<S> sums(static_cast<size_t>(width));
+    matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+        if (width > 1) {
+          const simd::RowTable<T> table{from, width, width};
+          static const simd::SumRows<T> sum_rows = simd::sum_rows<T>();
+          sum_rows(table, row.columns, factors + row.begin, row.count(), row.count(),
+                   to + r * width, nullptr);
+          return;
+        }
+      }
+      std::fill(sums.begin(), sums.end(), S(0));
+      for (int64_t i = 0; i < row.count(); ++i) {
+        const auto factor = number(factors[row.begin + i]);
+        const T* const source = from + row.columns[i] * width;
+        for (int64_t j = 0; j < width; ++j) {
+          sums[j] = sum_of(sums[j], product_of(factor, number(source[j])));
+        }
+      }
+      for (int64_t j = 0; j < width; ++j) to[r * width + j] = static_cast<T>(sums[j]);
+    });
+  });
+}
+
+// ---- the sampled product ----
+
+template <class T>
+void csr_sampled_mm_cpu(const Tensor& a, const Tensor& b, const Tensor& crow, const Tensor& col,
+                        const Tensor& out) {
+  const Tensor x = aten::contiguous(a), y = aten::contiguous(b);
+  const Tensor offsets = aten::contiguous(crow), columns = aten::contiguous(col);
+  const int64_t rows = x.size(0), width = x.size(1);
+  const CompressedRows matrix = rows_of("sampled_addmm", offsets, columns, y.size(0));
+  const T *const left = x.data_as<T>(), *const right = y.data_as<T>();
+  T* const to = out.data_as<T>();
+  parallel_for(rows, matrix.grain(rows, width), [&](int64_t first, int64_t last) {
+    using S = compute_type<T>;
+    constexpr int64_t kSums = 8;  // independent sums, for vectors
+    matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
+      const T* const u = left + r * width;
+      for (int64_t i = 0; i < row.count(); ++i) {
+        const T* const w = right + row.columns[i] * width;
+        S sums[kSums] = {};
+        int64_t j = 0;
+        for (; j + kSums <= width; j += kSums) {
+          for (int64_t k = 0; k < kSums; ++k)
+            sums[k] = sum_of(sums[k], product_of(number(u[j + k]), number(w[j + k])));
+        }
+        for (; j < width; ++j) sums[0] = sum_of(sums[0], product_of(number(u[j]), number(w[j])));
+        S sum = sums[0];
+        for (int64_t k = 1; k < kSums; ++k) sum = sum_of(sum, sums[k]);
+        to[row.begin + i] = static_cast<T>(sum);
+      }
+    });
+  });
+}
+
+// ---- by a sparse matrix (Gustavson's method) ----
+
+// A row of the result while it grows: its sums by column, and the columns that have one.
+template <class S>
+class RowSums {
+ public:
+  explicit RowSums(int64_t width)
+      : sums_(static_cast<size_t>(width)), row_of_(static_cast<size_t>(width), -1) {}
+
+  void begin(int64_t row) {
+    row_ = row;
+    columns_.clear();
+  }
+  void add(int64_t column, S value) {
+    const auto c = static_cast<size_t>(column);
+    if (row_of_[c] == row_) {
+      sums_[c] = sum_of(sums_[c], value);
+      return;
+    }
+    row_of_[c] = row_;
+    sums_[c] = value;
+    columns_.push_back(column);
+  }
+  // The columns in order.
+  const std::vector<int64_t>& columns() {
+    // A row of many columns is read off the marks, which takes less time than to sort them.
+    if (columns_.size() > row_of_.size() / 16) {
+      columns_.clear();
+      for (size_t c = 0; c < row_of_.size(); ++c)
+        if (row_of_[c] == row_) columns_.push_back(static_cast<int64_t>(c));
+    } else {
+      std::sort(columns_.begin(), columns_.end());
+    }
+    return columns_;
+  }
+  S sum(int64_t column) const { return sums_[static_cast<size_t>(column)]; }
+
+ private:
+  int64_t row_ = -1;
+  std::vector<S> sums_;
+  std::vector<int64_t> row_of_;
+  std::vector<int64_t> columns_;
+};
+
+template <class T>
+std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const Tensor& crow1,
+                                                  const Tensor& col1, const Tensor& values2,
+                                                  const Tensor& crow2, const Tensor& col2,
+                                                  int64_t columns) {
+  using S = compute_type<T>;
+  const Tensor v1 = aten::contiguous(values1), v2 = aten::contiguous(values2);
+  const Tensor offsets1 = aten::contiguous(crow1), columns1 = aten::contiguous(col1);
+  const Tensor offsets2 = aten::contiguous(crow2), columns2 = aten::contiguous(col2);
+  const int64_t rows = crow1.numel() - 1, inner = crow2.numel() - 1;
+  const CompressedRows a = rows_of("mm", offsets1, columns1, inner);
+  const CompressedRows b = rows_of("mm", offsets2, columns2, columns);
+  // Row k of b is read for each entry of a in column k: it is checked and copied once.
+  std::vector<int64_t> starts(static_cast<size_t>(inner) + 1, 0), there;
+  there.reserve(static_cast<size_t>(col2.numel()));
+  b.each(0, inner, [&](int64_t r, const CompressedRows::Row& row) {
+    if (r == 0) starts[0] = row.begin;
+    starts[r + 1] = row.end;
+    there.insert(there.end(), row.columns, row.columns + row.count());
+  });
+  const int64_t base = starts[0];
+  const T *const x = v1.data_as<T>(), *const y = v2.data_as<T>();
+
+  // Pieces of rows, each with its results, which are then joined.
+  const int64_t piece = std::max<int64_t>(64, rows / 64), pieces = (rows + piece - 1) / piece;
+  std::vector<std::vector<int64_t>> found(static_cast<size_t>(pieces));
+  std::vector<std::vector<T>> sums(static_cast<size_t>(pieces));
+  const Tensor crow = empty_cpu({rows + 1}, ScalarType::Int64);
+  int64_t* const ends = crow.data_as<int64_t>();
+  parallel_chunks(pieces, [&](int64_t p) {
+    RowSums<S> result(columns);
+    std::vector<int64_t>& to = found[p];
+    a.each(p * piece, std::min(rows, (p + 1) * piece), [&](int64_t r, const auto& row) {
+      result.begin(r);
+      for (int64_t i = 0; i < row.count(); ++i) {
+        const auto factor = number(x[row.begin + i]);
+        for (int64_t j = starts[row.columns[i]]; j < starts[row.columns[i] + 1]; ++j)
+          result.add(there[j - base], product_of(factor, number(y[j])));
+      }
+      const std::vector<int64_t>& sorted = result.columns();
+      to.insert(to.end(), sorted.begin(), sorted.end());
+      for (const int64_t c : sorted) sums[p].push_back(static_cast<T>(result.sum(c)));
+      ends[r + 1] = static_cast<int64_t>(sorted.size());
+    });
+  });
+  ends[0] = 0;
+  std::partial_sum(ends, ends + rows + 1, ends);
+  const int64_t count = ends[rows];
+  const Tensor col = empty_cpu({count}, ScalarType::Int64);
+  const Tensor values = empty_cpu({count}, values1.dtype());
+  parallel_chunks(pieces, [&](int64_t p) {
+    const int64_t at = ends[p * piece];
+    std::copy(found[p].begin(), found[p].end(), col.data_as<int64_t>() + at);
+    std::copy(sums[p].begin(), sums[p].end(), values.data_as<T>() + at);
+  });
+  return {crow, col, values};
+}
+
+// ---- its gradient ----
+
+// For each entry (r, c) of a pattern the product of row r of `a` and row c of `b`, both sparse.
+template <class T>
+void csr_row_dots_cpu(const Tensor& values1, const Tensor& crow1, const Tensor& col1,
+                      const Tensor& values2, const Tensor& crow2, const Tensor& col2,
+                      const Tensor& crow, const Tensor& col, const Tensor& out) {
+  using S = compute_type<T>;
+  const Tensor v1 = aten::contiguous(values1), v2 = aten::contiguous(values2);
+  const Tensor offsets1 = aten::contiguous(crow1), columns1 = aten::contiguous(col1);
+  const Tensor offsets2 = aten::contiguous(crow2), columns2 = aten::contiguous(col2);
+  const Tensor offsets = aten::contiguous(crow), columns = aten::contiguous(col);
+  const int64_t rows = crow.numel() - 1, others = crow2.numel() - 1;
+  constexpr int64_t kAny = INT64_MAX;
+  const CompressedRows pattern = rows_of("mm", offsets, columns, others);
+  const CompressedRows a = rows_of("mm", offsets1, columns1, kAny);
+  const CompressedRows b = rows_of("mm", offsets2, columns2, kAny);
+  check<ErrorKind::Runtime>(crow1.numel() - 1 == rows, OpName("mm"), "expected ", rows,
+                            " rows, got ", crow1.numel() - 1);
+  const T *const x = v1.data_as<T>(), *const y = v2.data_as<T>();
+  T* const to = out.data_as<T>();
+  parallel_for(rows, pattern.grain(rows, 16), [&](int64_t first, int64_t last) {
+    pattern.each(first, last, [&](int64_t r, const CompressedRows::Row& entries) {
+      a.each(r, r + 1, [&](int64_t, const CompressedRows::Row& u) {
+        for (int64_t i = 0; i < entries.count(); ++i) {
+          b.each(entries.columns[i], entries.columns[i] + 1,
+                 [&](int64_t, const CompressedRows::Row& w) {
+                   S sum(0);
+                   for (int64_t j = 0, k = 0; j < u.count() && k < w.count();) {
+                     if (u.columns[j] < w.columns[k])
+                       ++j;
+                     else if (w.columns[k] < u.columns[j])
+                       ++k;
+                     else
+                       sum = sum_of(sum,
+                                    product_of(number(x[u.begin + j++]), number(y[w.begin + k++])));
+                   }
+                   to[entries.begin + i] = static_cast<T>(sum);
+                 });
+        }
+      });
+    });
+  });
+}
+
+const auto mm_registered = register_kernels<aten::ops::_csr_mm, DeviceType::CPU>(
+    []<class T>() { return &csr_mm_cpu<T>; }, "csr_mm_cpu");
+const auto sampled_mm_registered = register_kernels<aten::ops::_csr_sampled_mm, DeviceType::CPU>(
+    []<class T>() { return &csr_sampled_mm_cpu<T>; }, "csr_sampled_mm_cpu");
+const auto spgemm_registered = register_kernels<aten::ops::_csr_spgemm, DeviceType::CPU>(
+    []<class T>() { return &csr_spgemm_cpu<T>; }, "csr_spgemm_cpu");
+const auto row_dots_registered = register_kernels<aten::ops::_csr_row_dots, DeviceType::CPU>(
+    []<class T>() { return &csr_row_dots_cpu<T>; }, "csr_row_dots_cpu");
+
+}  // namespace
+}  // namespace treadle::cpu

@@ -1,0 +1,389 @@
+// Operators on sparse tensors that move entries and do not compute with them: orders of dimensions,
+// slices, joins; and copies.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "aten/engine/layouts.h"
+#include "aten/ops/_to_copy.h"
+#include "aten/ops/add.h"
+#include "aten/ops/alias.h"
+#include "aten/ops/arange.h"
+#include "aten/ops/cat.h"
+#include "aten/ops/clone.h"
+#include "aten/ops/contiguous.h"
+#include "aten/ops/copy_.h"
+#include "aten/ops/cumsum.h"
+#include "aten/ops/detach.h"
+#include "aten/ops/empty_like.h"
+#include "aten/ops/eq.h"
+#include "aten/ops/index_select.h"
+#include "aten/ops/new_empty.h"
+#include "aten/ops/new_zeros.h"
+#include "aten/ops/nonzero.h"
+#include "aten/ops/permute.h"
+#include "aten/ops/repeat_interleave.h"
+#include "aten/ops/reshape.h"
+#include "aten/ops/searchsorted.h"
+#include "aten/ops/select.h"
+#include "aten/ops/slice.h"
+#include "aten/ops/sort.h"
+#include "aten/ops/sparse/contents.h"
+#include "aten/ops/stack.h"
+#include "aten/ops/sub.h"
+#include "aten/ops/sum.h"
+#include "aten/ops/t.h"
+#include "aten/ops/to.h"
+#include "aten/ops/transpose.h"
+#include "aten/ops/type_as.h"
+#include "aten/ops/unbind.h"
+#include "aten/ops/unsqueeze.h"
+#include "aten/ops/zero_.h"
+#include "aten/ops/zeros.h"
+#include "aten/ops/zeros_like.h"
+
+namespace treadle::sparse {
+namespace {
+
+Tensor stacked(const std::vector<Tensor>& rows, const Coo& like) {
+  return rows.empty() ? like.indices : aten::stack(rows);
+}
+
+// ---- orders of dimensions ----
+
+// Coordinates in another order; compressed entries turn into coordinates and back.
+Tensor permuted(const char* op, const Tensor& self, const DimVector& order) {
+  const Coo coo = coo_of(op, self);
+  const int64_t count = coo.sparse_dim();
+  const std::vector<Tensor> rows = aten::unbind(coo.indices);
+  std::vector<Tensor> sparse;
+  DimVector dense{0}, sizes;
+  bool in_order = true;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int64_t d = order[i];
+    const bool is_sparse_place = static_cast<int64_t>(i) < count;
+    check<ErrorKind::Runtime>((d < count) == is_sparse_place, OpName(op), "expected ", count,
+                              " sparse dimensions to stay before ", self.dim() - count,
+                              " dense ones, got ", order);
+    if (d < count) {
+      sparse.push_back(rows[static_cast<size_t>(d)]);
+      in_order = in_order && d == static_cast<int64_t>(i);
+    } else {
+      dense.push_back(d - count + 1);
+    }
+    sizes.push_back(self.size(d));
+  }
+  return in_layout_of(op, self,
+                      {stacked(sparse, coo), aten::permute(coo.values, dense), sizes,
+                       coo.is_coalesced && in_order});
+}
+
+Tensor permute(const Tensor& self, IntList dims) {
+  const DimVector order = wrap_dims("permute", OptionalIntList(dims), self.dim(), false);
+  check<ErrorKind::Runtime>(static_cast<int64_t>(order.size()) == self.dim(), OpName("permute"),
+                            "expected each dimension once, got ", dims);
+  return permuted("permute", self, order);
+}
+
+Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
+  const auto a = static_cast<size_t>(wrap_dim("transpose", dim0, self.dim()));
+  const auto b = static_cast<size_t>(wrap_dim("transpose", dim1, self.dim()));
+  const bool is_matrix = self.dim() == 2 && a != b;
+  if (is_matrix && is_compressed(self.layout())) {
+    // Rows become columns, and nothing is moved.
+    Compressed c = compressed_of("transpose", self);
+    if (c.dense_dims() == 0 && c.batch_dims() == 0) {
+      static constexpr Layout kTurned[] = {Layout::Strided,   Layout::SparseCoo, Layout::SparseCsc,
+                                           Layout::SparseCsr, Layout::SparseBsc, Layout::SparseBsr};
+      c.layout = kTurned[static_cast<size_t>(c.layout)];
+      if (has_blocks(c.layout)) c.values = aten::transpose(c.values, 1, 2);
+      std::swap(c.sizes[0], c.sizes[1]);
+      return tensor_of(c);
+    }
+  }
+  DimVector order;
+  for (int64_t d = 0; d < self.dim(); ++d) order.push_back(d);
+  if (!order.empty()) std::swap(order[a], order[b]);
+  return permuted("transpose", self, order);
+}
+
+Tensor t(const Tensor& self) {
+  check<ErrorKind::Runtime>(self.dim() <= 2, OpName("t"), "expected a matrix, got shape ",
+                            self.sizes());
+  return self.dim() < 2 ? self : transpose(self, 0, 1);
+}
+
+Tensor unsqueeze(const Tensor& self, int64_t dim) {
+  const int64_t at = wrap_dim("unsqueeze", dim, self.dim() + 1);
+  Coo coo = coo_of("unsqueeze", self);
+  coo.sizes.insert(static_cast<size_t>(at), 1);
+  if (at > coo.sparse_dim()) {
+    coo.values = aten::unsqueeze(coo.values, at - coo.sparse_dim() + 1);
+  } else {
+    std::vector<Tensor> rows = aten::unbind(coo.indices);
+    rows.insert(rows.begin() + at,
+                aten::zeros({coo.nnz()}, ScalarType::Int64, std::nullopt, self.device()));
+    coo.indices = stacked(rows, coo);
+  }
+  return tensor_of(coo);
+}
+
+// ---- parts ----
+
+Tensor rows_kept(const Tensor& mask) { return aten::reshape(aten::nonzero(mask), {-1}); }
+
+Tensor select(const Tensor& self, int64_t dim, int64_t index) {
+  const int64_t d = wrap_dim("select", dim, self.dim());
+  const int64_t size = self.size(d);
+  check<ErrorKind::Index>(index >= -size && index < size, OpName("select"),
+                          "expected an index of dimension ", d, " of size ", size, ", got ", index);
+  if (index < 0) index += size;
+  Coo coo = coo_of("select", self);
+  coo.sizes.erase(static_cast<size_t>(d));
+  if (d >= coo.sparse_dim()) {
+    coo.values = aten::select(coo.values, d - coo.sparse_dim() + 1, index);
+    return tensor_of(coo);
+  }
+  const Tensor kept = rows_kept(aten::eq(aten::select(coo.indices, 0, d), Scalar(index)));
+  coo.values = aten::index_select(coo.values, 0, kept);
+  if (coo.sparse_dim() == 1) return aten::sum(coo.values, IntList{0}, false, self.dtype());
+  std::vector<Tensor> rows = aten::unbind(aten::index_select(coo.indices, 1, kept));
+  rows.erase(rows.begin() + d);
+  coo.indices = aten::stack(rows);
+  return tensor_of(coo);
+}
+
+// Each index takes all entries of its part: a match of two lists of numbers.
+Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
+  const int64_t d = wrap_dim("index_select", dim, self.dim());
+  Coo coo = coo_of("index_select", self);
+  check<ErrorKind::Index>(index.dim() <= 1, OpName("index_select"), "expected a vector, got ",
+                          index.sizes());
+  const Tensor wanted = aten::reshape(aten::to(index, ScalarType::Int64), {-1});
+  if (d >= coo.sparse_dim()) {
+    coo.values = aten::index_select(coo.values, d - coo.sparse_dim() + 1, wanted);
+    coo.sizes[static_cast<size_t>(d)] = wanted.numel();
+    return in_layout_of("index_select", self, coo);
+  }
+  // Checks the indices.
+  const auto size = coo.sizes[static_cast<size_t>(d)];
+  aten::index_select(aten::arange(Scalar(size), ScalarType::Int64, std::nullopt, self.device()), 0,
+                     wanted);
+  const auto [present, order] = aten::sort(aten::select(coo.indices, 0, d), true, 0, false);
+  const Tensor starts = aten::searchsorted(present, wanted, false, false);
+  const Tensor many = aten::sub(aten::searchsorted(present, wanted, false, true), starts);
+  const Tensor numbers =
+      aten::arange(Scalar(wanted.numel()), ScalarType::Int64, std::nullopt, self.device());
+  const Tensor place = aten::repeat_interleave(numbers, many, 0);
+  // The number of each match among those of its index.
+  const Tensor before = aten::sub(aten::cumsum(many, 0), many);
+  const Tensor within =
+      aten::sub(aten::arange(Scalar(place.numel()), ScalarType::Int64, std::nullopt, self.device()),
+                aten::index_select(before, 0, place));
+  const Tensor entry =
+      aten::index_select(order, 0, aten::add(aten::index_select(starts, 0, place), within));
+  std::vector<Tensor> rows = aten::unbind(aten::index_select(coo.indices, 1, entry));
+  rows[static_cast<size_t>(d)] = place;
+  coo.indices = aten::stack(rows);
+  coo.values = aten::index_select(coo.values, 0, entry);
+  coo.sizes[static_cast<size_t>(d)] = wanted.numel();
+  coo.is_coalesced = false;
+  return in_layout_of("index_select", self, coalesced(coo));
+}
+
+Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
+             std::optional<int64_t> end, int64_t step) {
+  const int64_t d = wrap_dim("slice", dim, self.dim());
+  // Which numbers a slice takes, a strided slice says.
+  const Tensor numbers = aten::slice(
+      aten::arange(Scalar(self.size(d)), ScalarType::Int64, std::nullopt, self.device()), 0, start,
+      end, step);
+  if (numbers.numel() == self.size(d)) return self;
+  return sparse::index_select(self, d, numbers);
+}
+
+std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
+  const int64_t d = wrap_dim("unbind", dim, self.dim());
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < self.size(d); ++i) parts.push_back(sparse::select(self, d, i));
+  return parts;
+}
+
+// ---- joins ----
+
+Tensor cat(TensorList tensors, int64_t dim) {
+  const Coo first = coo_of("cat", tensors[0]);
+  const auto rank = static_cast<int64_t>(first.sizes.size());
+  const int64_t d = wrap_dim("cat", dim, rank);
+  std::vector<Tensor> indices, values;
+  DimVector sizes = first.sizes;
+  int64_t start = 0;
+  ScalarType dtype = first.values.dtype();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    check<ErrorKind::Runtime>(is_sparse(tensors[i]), OpName("cat"),
+                              "expected sparse tensors, got a strided one at ", i);
+    dtype = promote_types(dtype, tensors[i].dtype());
+  }
+  for (const Tensor& tensor : tensors) {
+    const Coo coo = coo_of("cat", tensor);
+    bool same = coo.sparse_dim() == first.sparse_dim() && coo.sizes.size() == first.sizes.size();
+    for (int64_t k = 0; same && k < rank; ++k)
+      same = k == d || coo.sizes[static_cast<size_t>(k)] == first.sizes[static_cast<size_t>(k)];
+    check<ErrorKind::Runtime>(same, OpName("cat"), "expected the same shape except in dimension ",
+                              d, ", got ", first.sizes, " and ", coo.sizes);
+    check<ErrorKind::NotImplemented>(d < coo.sparse_dim(), OpName("cat"),
+                                     "expected a sparse dimension, got a dense one");
+    std::vector<Tensor> rows = aten::unbind(coo.indices);
+    rows[static_cast<size_t>(d)] = aten::add(rows[static_cast<size_t>(d)], Scalar(start));
+    indices.push_back(aten::stack(rows));
+    values.push_back(aten::to(coo.values, dtype));
+    start += coo.sizes[static_cast<size_t>(d)];
+  }
+  sizes[static_cast<size_t>(d)] = start;
+  return in_layout_of("cat", tensors[0], {aten::cat(indices, 1), aten::cat(values), sizes, false});
+}
+
+Tensor stack(TensorList tensors, int64_t dim) {
+  std::vector<Tensor> parts;
+  for (const Tensor& tensor : tensors) parts.push_back(aten::unsqueeze(tensor, dim));
+  return aten::cat(parts, wrap_dim("stack", dim, tensors[0].dim() + 1));
+}
+
+// ---- copies ----
+
+Tensor clone(const Tensor& self, std::optional<MemoryFormat>) {
+  return with_parts(self, [](const Tensor& part, bool) { return aten::clone(part); });
+}
+Tensor detach(const Tensor& self) {
+  return with_parts(self, [](const Tensor& part, bool) { return aten::detach(part); });
+}
+Tensor alias(const Tensor& self) {
+  return with_parts(self, [](const Tensor& part, bool) { return part; });
+}
+Tensor contiguous(const Tensor& self, MemoryFormat) { return self; }
+
+Tensor converted(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Device> device,
+                 bool copy) {
+  const ScalarType to_dtype = dtype.value_or(self.dtype());
+  // A device without an index stands for the current one, which an empty tensor there has.
+  const Device to_device = device ? empty_tensor({0}, to_dtype, *device).device() : self.device();
+  if (!copy && to_dtype == self.dtype() && to_device == self.device()) return self;
+  return with_parts(self, [&](const Tensor& part, bool is_values) {
+    return aten::to(part, to_device, is_values ? to_dtype : part.dtype(), false, copy);
+  });
+}
+
+void require_layout(const Tensor& self, std::optional<Layout> layout) {
+  check<ErrorKind::Runtime>(!layout || *layout == self.layout(), OpName("to"),
+                            "expected the layout ", name_of(self.layout()), " of the tensor, got ",
+                            name_of(layout.value_or(self.layout())),
+                            "; call to_dense() or to_sparse()");
+}
+
+Tensor to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+               std::optional<Device> device, std::optional<bool>, bool,
+               std::optional<MemoryFormat>) {
+  require_layout(self, layout);
+  return converted(self, dtype, device, true);
+}
+Tensor to_layout(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                 std::optional<Device> device, std::optional<bool>, bool, bool copy,
+                 std::optional<MemoryFormat>) {
+  require_layout(self, layout);
+  return converted(self, dtype, device, copy);
+}
+Tensor to_dtype(const Tensor& self, ScalarType dtype, bool, bool copy,
+                std::optional<MemoryFormat>) {
+  return converted(self, dtype, std::nullopt, copy);
+}
+Tensor to_device(const Tensor& self, Device device, ScalarType dtype, bool, bool copy,
+                 std::optional<MemoryFormat>) {
+  return converted(self, dtype, device, copy);
+}
+Tensor to_other(const Tensor& self, const Tensor& other, bool, bool copy,
+                std::optional<MemoryFormat>) {
+  if (!self.is_strided()) return converted(self, other.dtype(), other.device(), copy);
+  return aten::to(self, other.device(), other.dtype(), false, copy);
+}
+Tensor type_as(const Tensor& self, const Tensor& other) {
+  return to_other(self, other, false, false, std::nullopt);
+}
+
+// A tensor of a layout without entries.
+Tensor without_entries(const Tensor& self, IntList size, std::optional<ScalarType> dtype,
+                       std::optional<Device> device) {
+  const ScalarType of = dtype.value_or(self.dtype());
+  const Device on = device.value_or(self.device());
+  Coo coo = coo_of("zeros_like", self);
+  const bool same = size == self.sizes();
+  const int64_t dims = same ? coo.sparse_dim() : static_cast<int64_t>(size.size());
+  DimVector values(same ? IntList(coo.sizes).slice(static_cast<size_t>(dims)) : IntList{});
+  values.insert(0, 0);
+  coo.indices = aten::zeros({dims, 0}, ScalarType::Int64, std::nullopt, on);
+  coo.values = aten::zeros(values, of, std::nullopt, on);
+  coo.sizes = DimVector(size);
+  coo.is_coalesced = true;
+  return same ? in_layout_of("zeros_like", self, coo) : tensor_of(coo);
+}
+
+Tensor zeros_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                  std::optional<Device> device, std::optional<bool> pin_memory,
+                  std::optional<MemoryFormat>) {
+  if (layout && *layout == Layout::Strided)
+    return aten::zeros(self.sizes(), dtype.value_or(self.dtype()), layout,
+                       device.value_or(self.device()), pin_memory);
+  require_layout(self, layout);
+  return without_entries(self, self.sizes(), dtype, device);
+}
+Tensor new_zeros(const Tensor& self, IntList size, std::optional<ScalarType> dtype,
+                 std::optional<Layout>, std::optional<Device> device, std::optional<bool>) {
+  return without_entries(self, size, dtype, device);
+}
+
+Tensor copy(const Tensor& self, const Tensor& src, bool) {
+  check<ErrorKind::Runtime>(self.layout() == src.layout() && self.sizes() == src.sizes(),
+                            OpName("copy_"), "expected a tensor of layout ", name_of(self.layout()),
+                            " and shape ", self.sizes(), ", got ", name_of(src.layout()),
+                            " of shape ", src.sizes());
+  const Tensor there = aten::to(src, self.device(), src.dtype(), false, true);
+  write_layout_tensor("copy_", self, there);
+  return self;
+}
+Tensor zero(const Tensor& self) {
+  write_layout_tensor("zero_", self, without_entries(self, self.sizes(), {}, {}));
+  return self;
+}
+
+[[maybe_unused]] const Registration registered = [] {
+  namespace ops = aten::ops;
+  for (const Layout layout : kLayouts) {
+    register_layout_kernel<ops::permute>(layout, &permute);
+    register_layout_kernel<ops::transpose_int>(layout, &transpose);
+    register_layout_kernel<ops::t>(layout, &t);
+    register_layout_kernel<ops::unsqueeze>(layout, &unsqueeze);
+    register_layout_kernel<ops::select_int>(layout, &select);
+    register_layout_kernel<ops::index_select>(layout, &index_select);
+    register_layout_kernel<ops::slice_Tensor>(layout, &slice);
+    register_layout_kernel<ops::unbind_int>(layout, &unbind);
+    register_layout_kernel<ops::cat>(layout, &cat);
+    register_layout_kernel<ops::stack>(layout, &stack);
+    register_layout_kernel<ops::clone>(layout, &clone);
+    register_layout_kernel<ops::detach>(layout, &detach);
+    register_layout_kernel<ops::alias>(layout, &alias);
+    register_layout_kernel<ops::contiguous>(layout, &contiguous);
+    register_layout_kernel<ops::_to_copy>(layout, &to_copy);
+    register_layout_kernel<ops::to_dtype_layout>(layout, &to_layout);
+    register_layout_kernel<ops::to_dtype>(layout, &to_dtype);
+    register_layout_kernel<ops::to_device>(layout, &to_device);
+    register_layout_kernel<ops::to_other>(layout, &to_other);
+    register_layout_kernel<ops::type_as>(layout, &type_as);
+    register_layout_kernel<ops::zeros_like>(layout, &zeros_like);
+    register_layout_kernel<ops::empty_like>(layout, &zeros_like);
+    register_layout_kernel<ops::new_zeros>(layout, &new_zeros);
+    register_layout_kernel<ops::new_empty>(layout, &new_zeros);
+    register_layout_kernel<ops::copy_>(layout, &copy);
+    register_layout_kernel<ops::zero_>(layout, &zero);
+  }
+  return Registration();
+}();
+
+}  // namespace
+}  // namespace treadle::sparse

@@ -1,0 +1,272 @@
+"""Sparse tensors by rows, by columns and by blocks: conversions, every pointwise operator, products
+and gradients are those of the strided tensors; hostile indices are refused.
+"""
+
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+
+import treadle
+from treadle.testing import assert_close
+from treadle_testing.cases import operators
+
+LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+COMPRESSED = LAYOUTS[1:]
+
+
+def _dense(n: int = 6, m: int = 8, seed: int = 0, dtype: Any = treadle.float64) -> treadle.Tensor:
+    rng = np.random.default_rng(seed)
+    return treadle.tensor(np.where(rng.random((n, m)) < 0.3, rng.normal(size=(n, m)), 0)).to(dtype)
+
+
+def _in(layout: str, x: treadle.Tensor) -> treadle.Tensor:
+    blocks = {"blocksize": (2, 2)} if layout in ("sparse_bsr", "sparse_bsc") else {}
+    return x.to_sparse(layout=getattr(treadle, layout), **blocks)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_conversions(layout: str) -> None:
+    x = _dense()
+    s = _in(layout, x)
+    assert type(s) is treadle.Tensor and s.layout is getattr(treadle, layout)
+    assert s.shape == x.shape and s.dtype == x.dtype and not s.is_contiguous()
+    assert_close(s.to_dense(), x)
+    for other in LAYOUTS:
+        assert_close(_in(other, s).to_dense(), x)
+    assert_close(s.t().to_dense(), x.t())
+    assert s.to(treadle.float32).dtype == treadle.float32
+    assert_close(s.to(treadle.float32).to_dense(), x.float())
+    for again in (copy.copy(s), copy.deepcopy(s), pickle.loads(pickle.dumps(s)), s.clone()):
+        assert again.layout is s.layout and again is not s
+        assert_close(again.to_dense(), x)
+    file = io.BytesIO()
+    treadle.save({"x": s}, file)
+    file.seek(0)
+    assert_close(treadle.load(file)["x"].to_dense(), x)
+
+
+def test_parts_are_those_that_were_given() -> None:
+    s = treadle.sparse_csr_tensor([0, 2, 2, 3], [0, 2, 1], [1.0, 2.0, 3.0])
+    assert s.shape == (3, 3) and s._nnz() == 3 and s.is_sparse_csr and not s.is_sparse
+    assert s.to_dense().tolist() == [[1, 0, 2], [0, 0, 0], [0, 3, 0]]
+    assert s.crow_indices().tolist() == [0, 2, 2, 3] and s.col_indices().tolist() == [0, 2, 1]
+    assert s.values().tolist() == [1, 2, 3]
+    assert (s.sparse_dim(), s.dense_dim()) == (2, 0)
+    columns = s.t()
+    assert columns.layout is treadle.sparse_csc
+    assert columns.ccol_indices().tolist() == [0, 2, 2, 3]
+    blocks = treadle.sparse_bsr_tensor([0, 1, 2], [1, 0], treadle.arange(8.0).reshape(2, 2, 2))
+    assert blocks.to_dense().tolist() == [[0, 0, 0, 1], [0, 0, 2, 3], [4, 5, 0, 0], [6, 7, 0, 0]]
+    batch = treadle.sparse_csr_tensor(
+        [[0, 1, 2], [0, 0, 2]], [[0, 1], [0, 1]], [[1.0, 2.0], [3.0, 4.0]], (2, 2, 2)
+    )
+    assert batch.to_dense().tolist() == [[[1, 0], [0, 2]], [[0, 0], [3, 4]]]
+    assert_close(batch.to_dense().to_sparse_csr().to_dense(), batch.to_dense())
+
+
+def test_text() -> None:
+    s = treadle.sparse_csr_tensor([0, 1, 2], [1, 0], [1.0, 2.0])
+    assert repr(s) == (
+        "tensor(crow_indices=tensor([0, 1, 2]),\n       col_indices=tensor([1, 0]),\n"
+        "       values=tensor([1., 2.]),\n       size=(2, 2), nnz=2, layout=treadle.sparse_csr)"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (([0, 1], [5], [1.0], (1, 2)), "columns in order, each once, from 0 to 1, got 5"),
+        (([0, 1], [-1], [1.0], (1, 2)), "from 0 to 1, got -1"),
+        (([0, 2], [1, 0], [1.0, 2.0], (1, 2)), "got 0 behind 1"),
+        (([0, 2], [1, 1], [1.0, 2.0], (1, 2)), "got 1 behind 1"),
+        (([0, 5, 1], [0], [1.0], (2, 2)), "offsets of rows that do not fall, got 0 and 5"),
+        (([1, 1], [0], [1.0], (1, 2)), "offsets of rows from 0 to 1, got 1 to 1"),
+        (([0, 1], [0], [1.0], (2, 2)), "3 offsets of rows"),
+        (([0, 1], [0], [1.0, 2.0], (1, 2)), "fit the size (1, 2)"),
+        (([0.0, 1.0], [0], [1.0], (1, 2)), "indices of one dtype, int64 or int32"),
+    ],
+)
+def test_indices_that_do_not_fit_are_refused(arguments: tuple, said: str) -> None:
+    with pytest.raises(RuntimeError) as error:
+        treadle.sparse_csr_tensor(*arguments)
+    assert said in str(error.value)
+
+
+def test_indices_that_are_changed_later_are_refused() -> None:
+    """The parts of a tensor are its own memory, which a program may write."""
+    x = _dense(4, 4)
+    for write in (
+        lambda s: s.col_indices().fill_(1 << 40),
+        lambda s: s.col_indices().fill_(-(1 << 40)),
+        lambda s: s.crow_indices().fill_(1 << 40),
+        lambda s: s.crow_indices().fill_(-1),
+    ):
+        s = x.to_sparse_csr()
+        write(s)
+        for call in (
+            lambda: s @ treadle.ones(4, 3, dtype=x.dtype),
+            lambda: s @ x.to_sparse_csr(),
+            lambda: x.to_sparse_csr() @ s,
+            lambda: s.to_dense(),
+            lambda: s + x.to_sparse_csr(),
+            lambda: treadle.sparse.sampled_addmm(s, x, x),
+        ):
+            with pytest.raises((RuntimeError, IndexError)):
+                call()
+    s = x.to_sparse()
+    s.indices()[0] = 1 << 40
+    for call in (lambda: s.to_dense(), lambda: s @ x, lambda: s + s, lambda: s.sum(1)):
+        with pytest.raises((RuntimeError, IndexError)):
+            call()
+
+
+# ---- pointwise operators, by the entries of the model ----
+
+
+def _pointwise() -> list:
+    return [op for op in operators() if op.kind == "pointwise" and not op.internal]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("op", _pointwise(), ids=str)
+def test_pointwise_operators_agree_with_the_strided_ones(op: Any, layout: str) -> None:
+    """Each with the tensors of its first sample that fits: computed, or refused by its name."""
+    if "float64" not in op.dtypes or op.random:
+        pytest.skip("not for float64")
+    x, y = _dense(seed=1), _dense(seed=2)
+    tensors = [a for a in op.args if a["type"]["base"] == "Tensor"]
+    given = [x, y, x][: len(tensors)]
+    try:
+        wanted = op.function(*given)
+    except (TypeError, RuntimeError):
+        pytest.skip("needs other arguments")
+    if not isinstance(wanted, treadle.Tensor):
+        pytest.skip("another operator for these arguments")
+    try:
+        result = op.function(*(_in(layout, t) for t in given))
+    except NotImplementedError as error:
+        assert layout in str(error) and ": expected " in str(error)
+        zero = treadle.zeros(1, dtype=treadle.float64)
+        at_zero = op.function(*(zero for _ in given))
+        assert len(given) > 2 or bool((at_zero != 0).any()) or at_zero.isnan().any()
+        return
+    assert result.layout is getattr(treadle, layout)
+    assert_close(result.to_dense(), wanted, equal_nan=True)
+
+
+def test_what_stays_sparse() -> None:
+    s, t = _dense(seed=1).to_sparse(), _dense(seed=2).to_sparse()
+    both = (s.to_dense() != 0) & (t.to_dense() != 0)
+    assert (s * t)._nnz() == int(both.sum())
+    assert s.sin()._nnz() == s._nnz() and s.maximum(t)._nnz() >= s._nnz()
+    for call in (s.exp, s.cos, lambda: s + 1.0, lambda: s == t):
+        with pytest.raises(NotImplementedError, match="expected"):
+            call()
+
+
+# ---- products and gradients ----
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex128", "bfloat16"])
+def test_products(layout: str, dtype: str) -> None:
+    kind = getattr(treadle, dtype)
+    a, b = (3 * _dense(seed=3)).to(kind), (3 * _dense(8, 6, seed=4)).to(kind)
+    s, t = _in(layout, a), _in(layout, b)
+    vector = b[:, 0]
+    for result, wanted in (
+        (s @ b, a @ b),
+        (a @ t, a @ b),
+        (s @ t, a @ b),
+        (s @ vector, a @ vector),
+        (treadle.addmm(a @ b, s, b), a @ b + a @ b),
+    ):
+        result = result.to_dense()
+        assert_close(
+            result,
+            wanted,
+            rtol=2e-2 if dtype == "bfloat16" else 1e-5,
+            atol=1e-1 if dtype == "bfloat16" else 1e-5,
+        )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda s, d: s @ d,
+        lambda s, d: d.t() @ s.t(),
+        lambda s, d: (s @ s.t()).to_dense(),
+        lambda s, d: s.sin().to_dense(),
+        lambda s, d: (s * s).to_dense() * 2,
+        lambda s, d: (s * d.t()[:1]).to_dense(),
+        lambda s, d: s.sum(0).to_dense(),
+    ],
+)
+def test_gradients_are_those_of_the_strided_computation(function: Callable, layout: str) -> None:
+    x, d = _dense(seed=5), _dense(8, 3, seed=6) + 1
+    d = d[:, :1].expand(8, 8) if function.__code__.co_consts[-1] == 1 else d
+    found = []
+    for make in (lambda t: _in(layout, t), lambda t: t):
+        leaves = [x.clone().requires_grad_(), d.detach().clone().requires_grad_()]
+        result = function(make(leaves[0] * 1), leaves[1])
+        weights = treadle.arange(1.0, result.numel() + 1, dtype=result.dtype).reshape(result.shape)
+        (result * weights).sum().backward()
+        found.append([leaf.grad for leaf in leaves])
+    # What is no entry has no gradient.
+    mask = _in(layout, x.clone()).to_dense() != 0
+    stored = mask if layout not in ("sparse_bsr", "sparse_bsc") else None
+    sparse, strided = found
+    if stored is not None:
+        assert_close(sparse[0] * stored, strided[0] * stored)
+        assert not (sparse[0] * ~stored).any()
+    if strided[1] is not None:
+        assert_close(sparse[1], strided[1])
+
+
+def test_gradients_of_a_sampled_product() -> None:
+    s = _dense(6, 8, seed=7).to_sparse_csr()
+    a, b = _dense(6, 3, seed=8) + 1, _dense(3, 8, seed=9) + 1
+
+    def function(values: Any, a: Any, b: Any) -> Any:
+        pattern = treadle.sparse_csr_tensor(s.crow_indices(), s.col_indices(), values, s.shape)
+        return treadle.sparse.sampled_addmm(pattern, a, b, beta=0.5, alpha=2.0).values()
+
+    mask = s.to_dense() != 0
+    wanted = (0.5 * s.to_dense() + 2 * (a @ b))[mask]
+    assert_close(function(s.values(), a, b), wanted)
+    inputs = [x.detach().clone().requires_grad_() for x in (s.values(), a, b)]
+    assert treadle.autograd.gradcheck(function, inputs)
+
+
+def test_second_gradients_of_a_product() -> None:
+    s = _dense(seed=5).to_sparse_csr()
+
+    def function(values: Any, dense: Any) -> Any:
+        return treadle.sparse_csr_tensor(s.crow_indices(), s.col_indices(), values, s.shape) @ dense
+
+    inputs = [x.detach().clone().requires_grad_() for x in (s.values(), _dense(8, 2, seed=6) + 1)]
+    assert treadle.autograd.gradcheck(function, inputs)
+    assert treadle.autograd.gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("layout", COMPRESSED)
+def test_the_same_bits_at_any_number_of_threads(layout: str) -> None:
+    x = _dense(400, 300, dtype=treadle.float32)
+    s, d = _in(layout, x), _dense(300, 40, seed=1, dtype=treadle.float32)
+    results = []
+    before = treadle.get_num_threads()
+    for threads in (1, 2, 3, 8):
+        treadle.set_num_threads(threads)
+        results.append((s @ d, (s @ s.t()).to_dense()))
+    treadle.set_num_threads(before)
+    for result in results[1:]:
+        assert treadle.equal(result[0], results[0][0]) and treadle.equal(result[1], results[0][1])
