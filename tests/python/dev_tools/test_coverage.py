@@ -123,8 +123,8 @@ def test_report() -> None:
         "names used by two programs or more: 2 of 2 (100.0%)",
         "all names: 2 of 4 (50.0%)",
         "  torch.no_such (1): not yet",
-        "  torch.sparse.spsolve (1): Treadle has no sparse tensors of a fixed pattern, and solves no "
-        "sparse systems",
+        "  torch.sparse.spsolve (1): Treadle has no sparse tensors of a fixed pattern, and solves "
+        "no sparse systems",
     ]
     assert not is_enough
 
