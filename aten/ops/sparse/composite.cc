@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/layouts.h"
 #include "aten/ops/_coo_groups.h"
+#include "aten/ops/_csr_transposed.h"
 #include "aten/ops/_indices.h"
 #include "aten/ops/_nnz.h"
 #include "aten/ops/_sparse_compressed_tensor.h"
@@ -17,6 +18,7 @@
 #include "aten/ops/dense_dim.h"
 #include "aten/ops/detach.h"
 #include "aten/ops/flatten.h"
+#include "aten/ops/index_select.h"
 #include "aten/ops/indices.h"
 #include "aten/ops/is_coalesced.h"
 #include "aten/ops/ne.h"
@@ -64,6 +66,21 @@ Coo coo_of_strided(const char* op, const Tensor& self, int64_t sparse_dim) {
   return {indices, picked(self, indices), DimVector(self.sizes()), true};
 }
 
+// From rows to columns or back, of one matrix.
+bool is_turned(const Tensor& self, Layout layout) {
+  const bool both = (self.layout() == Layout::SparseCsr && layout == Layout::SparseCsc) ||
+                    (self.layout() == Layout::SparseCsc && layout == Layout::SparseCsr);
+  return both && compressed_of("to_sparse", self).batch_dims() == 0;
+}
+Tensor turned(const char* op, const Tensor& self, Layout layout) {
+  const Compressed c = compressed_of(op, self);
+  const int64_t others = c.sizes[is_by_rows(c.layout) ? 1 : 0];
+  const auto [offsets, indices, order] = aten::_csr_transposed(
+      aten::to(c.offsets, ScalarType::Int64), aten::to(c.indices, ScalarType::Int64), others);
+  return tensor_of(
+      Compressed{layout, offsets, indices, aten::index_select(c.values, 0, order), c.sizes});
+}
+
 Tensor converted(const char* op, const Tensor& self, Layout layout, OptionalIntList blocks,
                  std::optional<int64_t> dense_dim) {
   const int64_t dense = dense_dim.value_or(0);
@@ -71,8 +88,8 @@ Tensor converted(const char* op, const Tensor& self, Layout layout, OptionalIntL
                             "expected a dense_dim that leaves 2 dimensions, got ", dense,
                             " for shape ", self.sizes());
   if (self.layout() == layout && !blocks) return self;
+  if (is_turned(self, layout)) return turned(op, self, layout);
   if (!self.is_strided()) return compressed_tensor(op, coo_of(op, self), layout, blocks);
-  // Of a batch of matrices each keeps the places where any of them has an element.
   return compressed_tensor(op, coo_of_strided(op, self, self.dim() - dense), layout, blocks);
 }
 

@@ -25,27 +25,54 @@ class CompressedRows {
     const int64_t* columns;  // that of entry `begin` first
     int64_t count() const { return end - begin; }
   };
-  // The rows from `first` up to `last`, as f(r, row), in order. RuntimeError for indices that are
-  // not those of such a matrix.
+  // The numbers of the first entry of a row and of the one behind its last, as f(r, begin, end), for
+  // the rows from `first` up to `last`, in order. RuntimeError for offsets that are none.
   template <class F>
-  void each(int64_t first, int64_t last, F&& f) const {
-    std::vector<int64_t> columns;
+  void each_range(int64_t first, int64_t last, F&& f) const {
     int64_t begin = offsets_[first];
     for (int64_t r = first; r < last; ++r) {
       const int64_t end = offsets_[r + 1];
       check<ErrorKind::Runtime>(0 <= begin && begin <= end && end <= count_, OpName(op_),
                                 "expected offsets of rows that do not fall, from 0 to ", count_,
                                 ", got ", begin, " and ", end, " for row ", r);
-      columns.assign(columns_ + begin, columns_ + end);
-      uint64_t largest = 0;
-      for (const int64_t c : columns) largest = std::max(largest, static_cast<uint64_t>(c));
-      check<ErrorKind::Runtime>(columns.empty() || largest < static_cast<uint64_t>(width_),
-                                OpName(op_), "expected indices from 0 to ", width_ - 1, ", got ",
-                                static_cast<int64_t>(largest));
-      f(r, Row{begin, end, columns.data()});
+      f(r, begin, end);
       begin = end;
     }
   }
+  // The same, as f(r, row), with a copy of the columns, which are checked, too.
+  template <class F>
+  void each(int64_t first, int64_t last, F&& f) const {
+    std::vector<int64_t> columns;
+    each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
+      columns.assign(columns_ + begin, columns_ + end);
+      require_inside(columns);
+      f(r, Row{begin, end, columns.data()});
+    });
+  }
+  // A copy of all of it, from entry 0 on.
+  struct Copy {
+    std::vector<int64_t> offsets, columns;
+  };
+  Copy copy(int64_t rows) const {
+    Copy all;
+    all.offsets.reserve(static_cast<size_t>(rows) + 1);
+    all.offsets.push_back(0);
+    all.columns.reserve(static_cast<size_t>(count_));
+    each_range(0, rows, [&](int64_t, int64_t begin, int64_t end) {
+      all.columns.insert(all.columns.end(), columns_ + begin, columns_ + end);
+      all.offsets.push_back(end);
+    });
+    // Then the columns are not those of the values with the same numbers.
+    check<ErrorKind::Runtime>(all.offsets.back() == static_cast<int64_t>(all.columns.size()),
+                              OpName(op_), "expected offsets of rows from 0 on, got ", offsets_[0]);
+    require_inside(all.columns);
+    return all;
+  }
+  [[noreturn]] void fail_column(int64_t column) const {
+    fail<ErrorKind::Runtime>(OpName(op_), "expected indices from 0 to ", width_ - 1, ", got ",
+                             column);
+  }
+
   // The number of rows in a piece of a parallel loop, where an entry takes `work`.
   int64_t grain(int64_t rows, int64_t work) const {
     const int64_t entries = rows > 0 ? count_ / rows + 1 : 1;
@@ -53,6 +80,13 @@ class CompressedRows {
   }
 
  private:
+  void require_inside(const std::vector<int64_t>& columns) const {
+    uint64_t largest = 0;
+    for (const int64_t c : columns) largest = std::max(largest, static_cast<uint64_t>(c));
+    if (!columns.empty() && largest >= static_cast<uint64_t>(width_)) [[unlikely]]
+      fail_column(static_cast<int64_t>(largest));
+  }
+
   const char* op_;
   const int64_t *offsets_, *columns_;
   int64_t count_, width_;

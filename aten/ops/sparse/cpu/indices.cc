@@ -120,28 +120,24 @@ std::tuple<Tensor, Tensor, Tensor> csr_transposed_cpu(const Tensor& crow, const 
   const int64_t rows = offsets.numel() - 1, count = column.numel();
   const CompressedRows matrix("transpose", offsets.data_as<int64_t>(), column.data_as<int64_t>(),
                               count, columns);
-  std::vector<int64_t> there(static_cast<size_t>(count)), row_of(static_cast<size_t>(count));
+  const CompressedRows::Copy all = matrix.copy(rows);
+  check<ErrorKind::Runtime>(all.offsets.back() == count, OpName("transpose"),
+                            "expected offsets up to ", count, ", got ", all.offsets.back());
   const Tensor ccol = empty_cpu({columns + 1}, ScalarType::Int64);
   int64_t* const ends = ccol.data_as<int64_t>();
   std::fill_n(ends, columns + 1, 0);
-  int64_t entries = 0;
-  matrix.each(0, rows, [&](int64_t r, const CompressedRows::Row& row) {
-    for (int64_t i = 0; i < row.count(); ++i) {
-      there[entries] = row.columns[i];
-      row_of[entries++] = r;
-      ++ends[row.columns[i] + 1];
-    }
-  });
-  check<ErrorKind::Runtime>(entries == count, OpName("transpose"), "expected offsets up to ", count,
-                            ", got ", entries);
+  for (const int64_t c : all.columns) ++ends[c + 1];
   std::partial_sum(ends, ends + columns + 1, ends);
   std::vector<int64_t> next(ends, ends + columns);
   const Tensor row = empty_cpu({count}, ScalarType::Int64);
   const Tensor order = empty_cpu({count}, ScalarType::Int64);
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t at = next[there[i]]++;
-    row.data_as<int64_t>()[at] = row_of[i];
-    order.data_as<int64_t>()[at] = i;
+  int64_t *const to_row = row.data_as<int64_t>(), *const to_order = order.data_as<int64_t>();
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = all.offsets[r]; i < all.offsets[r + 1]; ++i) {
+      const int64_t at = next[all.columns[i]]++;
+      to_row[at] = r;
+      to_order[at] = i;
+    }
   }
   return {ccol, row, order};
 }

@@ -26,6 +26,33 @@ CompressedRows rows_of(const char* op, const Tensor& crow, const Tensor& col, in
   return CompressedRows(op, crow.data_as<int64_t>(), col.data_as<int64_t>(), col.numel(), width);
 }
 
+// ---- by a vector
+
+// The order of additions is that of the entries, in four sums.
+template <class T>
+void csr_mv(const CompressedRows& matrix, const int64_t* columns, const T* factors, const T* x,
+            int64_t rows, int64_t count, T* out) {
+  using S = compute_type<T>;
+  constexpr int64_t kSums = 4;
+  parallel_for(rows, matrix.grain(rows, 4), [&](int64_t first, int64_t last) {
+    matrix.each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
+      S sums[kSums] = {};
+      const auto add = [&](int64_t i, S& sum) {
+        const int64_t c = columns[i];
+        if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(count)) [[unlikely]]
+          matrix.fail_column(c);
+        sum = sum_of(sum, product_of(number(factors[i]), number(x[c])));
+      };
+      int64_t i = begin;
+      for (; i + kSums <= end; i += kSums) {
+        for (int64_t k = 0; k < kSums; ++k) add(i + k, sums[k]);
+      }
+      for (; i < end; ++i) add(i, sums[0]);
+      out[r] = static_cast<T>(sum_of(sum_of(sums[0], sums[1]), sum_of(sums[2], sums[3])));
+    });
+  });
+}
+
 // ---- by a strided matrix ----
 
 template <class T>
@@ -38,18 +65,18 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
   const T* const factors = v.data_as<T>();
   const T* const from = x.data_as<T>();
   T* const to = out.data_as<T>();
+  if (width == 1)
+    return csr_mv(matrix, columns.data_as<int64_t>(), factors, from, rows, x.size(0), to);
   parallel_for(rows, matrix.grain(rows, width), [&](int64_t first, int64_t last) {
     using S = compute_type<T>;
     std::vector<S> sums(static_cast<size_t>(width));
     matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
       if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-        if (width > 1) {
-          const simd::RowTable<T> table{from, width, width};
-          static const simd::SumRows<T> sum_rows = simd::sum_rows<T>();
-          sum_rows(table, row.columns, factors + row.begin, row.count(), row.count(),
-                   to + r * width, nullptr);
-          return;
-        }
+        const simd::RowTable<T> table{from, width, width};
+        static const simd::SumRows<T> sum_rows = simd::sum_rows<T>();
+        sum_rows(table, row.columns, factors + row.begin, row.count(), row.count(), to + r * width,
+                 nullptr);
+        return;
       }
       std::fill(sums.begin(), sums.end(), S(0));
       for (int64_t i = 0; i < row.count(); ++i) {
@@ -97,31 +124,28 @@ void csr_sampled_mm_cpu(const Tensor& a, const Tensor& b, const Tensor& crow, co
   });
 }
 
-// ---- by a sparse matrix (Gustavson's method) ----
+// ---- by a sparse matrix (Gustavson's method)
 
-// A row of the result while it grows: its sums by column, and the columns that have one.
-template <class S>
-class RowSums {
+// Which columns a row of the result has, while it grows.
+class RowColumns {
  public:
-  explicit RowSums(int64_t width)
-      : sums_(static_cast<size_t>(width)), row_of_(static_cast<size_t>(width), -1) {}
+  explicit RowColumns(int64_t width) : row_of_(static_cast<size_t>(width), -1) {}
 
   void begin(int64_t row) {
     row_ = row;
     columns_.clear();
   }
-  void add(int64_t column, S value) {
-    const auto c = static_cast<size_t>(column);
-    if (row_of_[c] == row_) {
-      sums_[c] = sum_of(sums_[c], value);
-      return;
-    }
-    row_of_[c] = row_;
-    sums_[c] = value;
+  // True for the first time in the row.
+  bool add(int64_t column) {
+    int64_t& row = row_of_[static_cast<size_t>(column)];
+    if (row == row_) return false;
+    row = row_;
     columns_.push_back(column);
+    return true;
   }
+  int64_t count() const { return static_cast<int64_t>(columns_.size()); }
   // The columns in order.
-  const std::vector<int64_t>& columns() {
+  const std::vector<int64_t>& sorted() {
     // A row of many columns is read off the marks, which takes less time than to sort them.
     if (columns_.size() > row_of_.size() / 16) {
       columns_.clear();
@@ -132,13 +156,10 @@ class RowSums {
     }
     return columns_;
   }
-  S sum(int64_t column) const { return sums_[static_cast<size_t>(column)]; }
 
  private:
   int64_t row_ = -1;
-  std::vector<S> sums_;
-  std::vector<int64_t> row_of_;
-  std::vector<int64_t> columns_;
+  std::vector<int64_t> row_of_, columns_;
 };
 
 template <class T>
@@ -151,50 +172,55 @@ std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const T
   const Tensor offsets1 = aten::contiguous(crow1), columns1 = aten::contiguous(col1);
   const Tensor offsets2 = aten::contiguous(crow2), columns2 = aten::contiguous(col2);
   const int64_t rows = crow1.numel() - 1, inner = crow2.numel() - 1;
-  const CompressedRows a = rows_of("mm", offsets1, columns1, inner);
-  const CompressedRows b = rows_of("mm", offsets2, columns2, columns);
-  // Row k of b is read for each entry of a in column k: it is checked and copied once.
-  std::vector<int64_t> starts(static_cast<size_t>(inner) + 1, 0), there;
-  there.reserve(static_cast<size_t>(col2.numel()));
-  b.each(0, inner, [&](int64_t r, const CompressedRows::Row& row) {
-    if (r == 0) starts[0] = row.begin;
-    starts[r + 1] = row.end;
-    there.insert(there.end(), row.columns, row.columns + row.count());
-  });
-  const int64_t base = starts[0];
+  // Both are read twice: to count the entries of rows, and to compute them.
+  const CompressedRows::Copy a = rows_of("mm", offsets1, columns1, inner).copy(rows);
+  const CompressedRows::Copy b = rows_of("mm", offsets2, columns2, columns).copy(inner);
   const T *const x = v1.data_as<T>(), *const y = v2.data_as<T>();
-
-  // Pieces of rows, each with its results, which are then joined.
   const int64_t piece = std::max<int64_t>(64, rows / 64), pieces = (rows + piece - 1) / piece;
-  std::vector<std::vector<int64_t>> found(static_cast<size_t>(pieces));
-  std::vector<std::vector<T>> sums(static_cast<size_t>(pieces));
+  const auto in_pieces = [&](auto&& f) {
+    parallel_chunks(pieces, [&](int64_t p) { f(p * piece, std::min(rows, (p + 1) * piece)); });
+  };
+
   const Tensor crow = empty_cpu({rows + 1}, ScalarType::Int64);
   int64_t* const ends = crow.data_as<int64_t>();
-  parallel_chunks(pieces, [&](int64_t p) {
-    RowSums<S> result(columns);
-    std::vector<int64_t>& to = found[p];
-    a.each(p * piece, std::min(rows, (p + 1) * piece), [&](int64_t r, const auto& row) {
-      result.begin(r);
-      for (int64_t i = 0; i < row.count(); ++i) {
-        const auto factor = number(x[row.begin + i]);
-        for (int64_t j = starts[row.columns[i]]; j < starts[row.columns[i] + 1]; ++j)
-          result.add(there[j - base], product_of(factor, number(y[j])));
-      }
-      const std::vector<int64_t>& sorted = result.columns();
-      to.insert(to.end(), sorted.begin(), sorted.end());
-      for (const int64_t c : sorted) sums[p].push_back(static_cast<T>(result.sum(c)));
-      ends[r + 1] = static_cast<int64_t>(sorted.size());
-    });
-  });
   ends[0] = 0;
+  in_pieces([&](int64_t first, int64_t last) {
+    RowColumns row(columns);
+    for (int64_t r = first; r < last; ++r) {
+      row.begin(r);
+      for (int64_t i = a.offsets[r]; i < a.offsets[r + 1]; ++i) {
+        const int64_t k = a.columns[i];
+        for (int64_t j = b.offsets[k]; j < b.offsets[k + 1]; ++j) row.add(b.columns[j]);
+      }
+      ends[r + 1] = row.count();
+    }
+  });
   std::partial_sum(ends, ends + rows + 1, ends);
-  const int64_t count = ends[rows];
-  const Tensor col = empty_cpu({count}, ScalarType::Int64);
-  const Tensor values = empty_cpu({count}, values1.dtype());
-  parallel_chunks(pieces, [&](int64_t p) {
-    const int64_t at = ends[p * piece];
-    std::copy(found[p].begin(), found[p].end(), col.data_as<int64_t>() + at);
-    std::copy(sums[p].begin(), sums[p].end(), values.data_as<T>() + at);
+  const Tensor col = empty_cpu({ends[rows]}, ScalarType::Int64);
+  const Tensor values = empty_cpu({ends[rows]}, values1.dtype());
+  int64_t* const to_columns = col.data_as<int64_t>();
+  T* const to = values.data_as<T>();
+  in_pieces([&](int64_t first, int64_t last) {
+    RowColumns row(columns);
+    std::vector<S> sums(static_cast<size_t>(columns));
+    for (int64_t r = first; r < last; ++r) {
+      row.begin(r);
+      for (int64_t i = a.offsets[r]; i < a.offsets[r + 1]; ++i) {
+        const S factor = number(x[i]);
+        const int64_t k = a.columns[i];
+        for (int64_t j = b.offsets[k]; j < b.offsets[k + 1]; ++j) {
+          const int64_t c = b.columns[j];
+          const S product = product_of(factor, number(y[j]));
+          S& sum = sums[static_cast<size_t>(c)];
+          sum = row.add(c) ? product : sum_of(sum, product);
+        }
+      }
+      int64_t at = ends[r];
+      for (const int64_t c : row.sorted()) {
+        to_columns[at] = c;
+        to[at++] = static_cast<T>(sums[static_cast<size_t>(c)]);
+      }
+    }
   });
   return {crow, col, values};
 }
