@@ -25,8 +25,8 @@ class CompressedRows {
     const int64_t* columns;  // that of entry `begin` first
     int64_t count() const { return end - begin; }
   };
-  // The numbers of the first entry of a row and of the one behind its last, as f(r, begin, end), for
-  // the rows from `first` up to `last`, in order. RuntimeError for offsets that are none.
+  // The numbers of the first entry of a row and of the one behind its last, as f(r, begin, end),
+  // for the rows from `first` up to `last`, in order. RuntimeError for offsets that are none.
   template <class F>
   void each_range(int64_t first, int64_t last, F&& f) const {
     int64_t begin = offsets_[first];
