@@ -3,6 +3,7 @@
 // of the entries, so the bits do not depend on the number of threads.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <bit>
 #include <numeric>
 
 #include "aten/backend/cpu/wrapping.h"
@@ -126,40 +127,51 @@ void csr_sampled_mm_cpu(const Tensor& a, const Tensor& b, const Tensor& crow, co
 
 // ---- by a sparse matrix (Gustavson's method)
 
-// Which columns a row of the result has, while it grows.
+// Which columns a row of the result has: a bit for each, and a list. Whether a column is new is
+// seldom foreseen by a processor, so it is no branch.
 class RowColumns {
  public:
-  explicit RowColumns(int64_t width) : row_of_(static_cast<size_t>(width), -1) {}
+  explicit RowColumns(int64_t width)
+      : bits_(static_cast<size_t>(width) / 64 + 1, 0), columns_(static_cast<size_t>(width) + 1) {}
 
-  void begin(int64_t row) {
-    row_ = row;
-    columns_.clear();
+  void add(int64_t column) {
+    uint64_t& word = bits_[static_cast<size_t>(column) / 64];
+    const uint64_t bit = uint64_t{1} << (column % 64);
+    columns_[count_] = column;
+    count_ += (word & bit) == 0;
+    word |= bit;
   }
-  // True for the first time in the row.
-  bool add(int64_t column) {
-    int64_t& row = row_of_[static_cast<size_t>(column)];
-    if (row == row_) return false;
-    row = row_;
-    columns_.push_back(column);
-    return true;
-  }
-  int64_t count() const { return static_cast<int64_t>(columns_.size()); }
-  // The columns in order.
-  const std::vector<int64_t>& sorted() {
-    // A row of many columns is read off the marks, which takes less time than to sort them.
-    if (columns_.size() > row_of_.size() / 16) {
-      columns_.clear();
-      for (size_t c = 0; c < row_of_.size(); ++c)
-        if (row_of_[c] == row_) columns_.push_back(static_cast<int64_t>(c));
+  // Calls f(column) for each column, in order, and forgets them all.
+  template <class F>
+  void take_sorted(F&& f) {
+    // The columns of a long row are read off the bits, which takes less time than to sort them.
+    if (count_ > bits_.size() / 4) {
+      for (size_t w = 0; w < bits_.size(); ++w) {
+        for (uint64_t word = bits_[w]; word != 0; word &= word - 1)
+          f(static_cast<int64_t>(w) * 64 + std::countr_zero(word));
+        bits_[w] = 0;
+      }
     } else {
-      std::sort(columns_.begin(), columns_.end());
+      std::sort(columns_.begin(), columns_.begin() + static_cast<int64_t>(count_));
+      for (size_t i = 0; i < count_; ++i) {
+        f(columns_[i]);
+        bits_[static_cast<size_t>(columns_[i]) / 64] = 0;
+      }
     }
-    return columns_;
+    count_ = 0;
+  }
+  // The number of columns, which are forgotten.
+  int64_t take_count() {
+    const size_t count = count_;
+    for (size_t i = 0; i < count; ++i) bits_[static_cast<size_t>(columns_[i]) / 64] = 0;
+    count_ = 0;
+    return static_cast<int64_t>(count);
   }
 
  private:
-  int64_t row_ = -1;
-  std::vector<int64_t> row_of_, columns_;
+  std::vector<uint64_t> bits_;
+  std::vector<int64_t> columns_;
+  size_t count_ = 0;
 };
 
 template <class T>
@@ -187,12 +199,11 @@ std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const T
   in_pieces([&](int64_t first, int64_t last) {
     RowColumns row(columns);
     for (int64_t r = first; r < last; ++r) {
-      row.begin(r);
       for (int64_t i = a.offsets[r]; i < a.offsets[r + 1]; ++i) {
         const int64_t k = a.columns[i];
         for (int64_t j = b.offsets[k]; j < b.offsets[k + 1]; ++j) row.add(b.columns[j]);
       }
-      ends[r + 1] = row.count();
+      ends[r + 1] = row.take_count();
     }
   });
   std::partial_sum(ends, ends + rows + 1, ends);
@@ -202,24 +213,24 @@ std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const T
   T* const to = values.data_as<T>();
   in_pieces([&](int64_t first, int64_t last) {
     RowColumns row(columns);
-    std::vector<S> sums(static_cast<size_t>(columns));
+    std::vector<S> sums(static_cast<size_t>(columns), S(0));
     for (int64_t r = first; r < last; ++r) {
-      row.begin(r);
       for (int64_t i = a.offsets[r]; i < a.offsets[r + 1]; ++i) {
         const S factor = number(x[i]);
         const int64_t k = a.columns[i];
         for (int64_t j = b.offsets[k]; j < b.offsets[k + 1]; ++j) {
           const int64_t c = b.columns[j];
-          const S product = product_of(factor, number(y[j]));
+          row.add(c);
           S& sum = sums[static_cast<size_t>(c)];
-          sum = row.add(c) ? product : sum_of(sum, product);
+          sum = sum_of(sum, product_of(factor, number(y[j])));
         }
       }
       int64_t at = ends[r];
-      for (const int64_t c : row.sorted()) {
+      row.take_sorted([&](int64_t c) {
         to_columns[at] = c;
         to[at++] = static_cast<T>(sums[static_cast<size_t>(c)]);
-      }
+        sums[static_cast<size_t>(c)] = S(0);
+      });
     }
   });
   return {crow, col, values};
