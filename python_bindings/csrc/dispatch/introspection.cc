@@ -41,8 +41,9 @@ py::list layers(const Operator& op) {
 py::list cells(const Operator& op) {
   py::list found;
   if (!op.has_table()) return found;
-  for (int device = 0; device < num_device_types(); ++device) {
-    for (int layout = 0; layout < kMaxLayouts; ++layout) {
+  // Behind the devices are the kernels that serve all of them.
+  for (int device = 0; device <= kMaxDeviceTypes; ++device) {
+    for (int layout = 0; layout < num_layouts(); ++layout) {
       const KernelRow* row =
           op.table().row(static_cast<DeviceType>(device), static_cast<Layout>(layout));
       if (!row) continue;
