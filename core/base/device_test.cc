@@ -76,7 +76,8 @@ TEST(Device, RegistersNewTypes) {
 
 TEST(Layout, RegistersNewLayouts) {
   EXPECT_EQ(to_string(Layout::Strided), "treadle.strided");
-  EXPECT_EQ(name_of(register_layout("sparse_coo")), "sparse_coo");
+  EXPECT_EQ(to_string(Layout::SparseBsc), "treadle.sparse_bsc");
+  EXPECT_EQ(name_of(register_layout("run_length")), "run_length");
 }
 
 }  // namespace

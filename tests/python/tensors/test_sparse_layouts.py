@@ -128,6 +128,120 @@ def test_indices_that_are_changed_later_are_refused() -> None:
             call()
 
 
+@pytest.mark.parametrize(
+    "call, error, said",
+    [
+        (
+            lambda s: treadle.mul(s, s, out=treadle.empty(4, 4)),
+            NotImplementedError,
+            "mul: expected no out= for tensors of layout sparse_csr, got one",
+        ),
+        (
+            lambda s: s.copy_(treadle.ones(4, 4)),
+            RuntimeError,
+            "copy_: expected a tensor of layout sparse_csr and shape (4, 4), got strided of shape "
+            "(4, 4)",
+        ),
+        (
+            lambda s: s.mul_(s.to_sparse()),
+            RuntimeError,
+            "mul: expected sparse tensors of one layout and shape, got sparse_csr of shape (4, 4) "
+            "and sparse_coo of shape (4, 4)",
+        ),
+        (
+            lambda s: np.asarray(s),
+            TypeError,
+            "numpy: expected a strided tensor, got one of layout sparse_csr; call to_dense()",
+        ),
+        (
+            lambda s: s.tolist(),
+            TypeError,
+            "tolist: expected a strided tensor, got one of layout sparse_csr; call to_dense()",
+        ),
+        (
+            lambda s: s.stride(),
+            RuntimeError,
+            "stride: expected a strided tensor, got one of layout sparse_csr",
+        ),
+        (
+            lambda s: s.set_(treadle.ones(3, dtype=s.dtype)),
+            NotImplementedError,
+            "set_: expected strided tensors, got layouts sparse_csr and strided",
+        ),
+        (
+            lambda s: s.register_hook(print),
+            NotImplementedError,
+            "register_hook: expected a strided tensor, got one of layout sparse_csr; a hook on its "
+            "values() sees their gradient",
+        ),
+        (
+            lambda s: s.sparse_resize_((5, 5), 2, 0),
+            NotImplementedError,
+            "sparse_resize_: expected a tensor that may change its size, got one of "
+            "treadle.sparse_csr and shape (4, 4); sparse tensors keep theirs",
+        ),
+        (
+            lambda s: s.to_sparse_bsr((3, 2)),
+            RuntimeError,
+            "to_sparse_bsr: expected blocks that divide a matrix of 4 by 4, got blocksize (3, 2)",
+        ),
+        (
+            lambda s: s.row_indices(),
+            RuntimeError,
+            "row_indices: expected a sparse tensor by columns, got a sparse_csr one of shape "
+            "(4, 4)",
+        ),
+        (
+            lambda s: s.coalesce(),
+            RuntimeError,
+            "coalesce: expected a sparse tensor, got a sparse_csr one of shape (4, 4)",
+        ),
+    ],
+)
+def test_what_is_refused(call: Callable, error: type, said: str) -> None:
+    with pytest.raises(error) as raised:
+        call(_dense(4, 4).to_sparse_csr())
+    assert str(raised.value) == said
+
+
+# ---- gradients of embedding ----
+
+
+def test_embedding_has_a_sparse_gradient() -> None:
+    index = treadle.tensor([[1, 4], [1, 0]])
+    found = []
+    for sparse in (True, False):
+        table = treadle.nn.Embedding(6, 3, padding_idx=0, sparse=sparse)
+        with treadle.no_grad():
+            table.weight.copy_(treadle.arange(18.0).reshape(6, 3))
+        optimizer = treadle.optim.SGD(table.parameters(), lr=0.1)
+        for _ in range(2):  # gradients add up
+            (table(index) ** 2).sum().backward()
+        assert table.weight.grad.is_sparse == sparse
+        grad = table.weight.grad.to_dense()
+        optimizer.step()
+        found.append((grad, table.weight.detach()))
+    assert_close(*found)
+
+
+def test_strided_and_sparse_gradients_add_up() -> None:
+    for order in (0, 1):
+        weight = treadle.ones(4, 2, requires_grad=True)
+        parts = [
+            treadle.nn.functional.embedding(treadle.tensor([1, 1]), weight, sparse=True).sum(),
+            (weight * 3).sum(),
+        ]
+        for part in parts[::-1] if order else parts:
+            part.backward()
+        assert weight.grad.to_dense().tolist() == [[3, 3], [5, 5], [3, 3], [3, 3]]
+        (total,) = treadle.autograd.grad(
+            treadle.nn.functional.embedding(treadle.tensor([2]), weight, sparse=True).sum()
+            + (weight * 2).sum(),
+            weight,
+        )
+        assert total.to_dense().tolist() == [[2, 2], [2, 2], [3, 3], [2, 2]]
+
+
 # ---- pointwise operators, by the entries of the model ----
 
 
