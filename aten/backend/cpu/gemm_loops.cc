@@ -212,8 +212,9 @@ struct Gemm {
     return hn::LoadU(d, wide);
   }
 
-  // to[k * kWidth + l] = from[l * lane + k * step] for l < lanes and k < depth. What it writes to
-  // other lanes means nothing. `to` has room for another vector.
+  // to[k * kWidth + l] = from[l * lane + k * step] for l < lanes and k < depth. Other lanes get
+  // numbers that mean nothing, but no subnormal ones, with which processors compute slowly, unless
+  // `from` has some. `to` has room for another vector.
   template <int kWidth>
   static void pack(const T* from, int64_t lanes, int64_t lane, int64_t depth, int64_t step, C* to) {
     int64_t k = 0;
@@ -231,6 +232,7 @@ struct Gemm {
     for (; k < depth; ++k) {
       for (int64_t l = 0; l < lanes; ++l)
         to[k * kWidth + l] = static_cast<C>(from[l * lane + k * step]);
+      for (int64_t l = lanes; l < kWidth; ++l) to[k * kWidth + l] = C(0);
     }
   }
 
