@@ -11,6 +11,7 @@
 #include "aten/ops/cat.h"
 #include "aten/ops/conj.h"
 #include "aten/ops/constant_pad_nd.h"
+#include "aten/ops/contiguous.h"
 #include "aten/ops/div.h"
 #include "aten/ops/embedding_dense_backward.h"
 #include "aten/ops/eq.h"
@@ -313,7 +314,7 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num
                                    "True");
   const int64_t width = grad.size(-1);
   Tensor rows = aten::reshape(aten::to(indices, ScalarType::Int64), {-1});
-  Tensor values = aten::reshape(grad, {rows.numel(), width});
+  Tensor values = aten::contiguous(aten::reshape(grad, {rows.numel(), width}));
   if (padding_idx >= 0) {
     const Tensor kept = aten::reshape(aten::nonzero(aten::ne(rows, Scalar(padding_idx))), {-1});
     rows = aten::index_select(rows, 0, kept);

@@ -214,6 +214,8 @@ class GradScaler:
                     continue
                 if grad.dtype == _C.float16 and not allow_fp16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
+                if grad.is_sparse:
+                    grad = grad._values()
                 grads.setdefault(grad.device, []).append(grad)
         found = {}
         for device, there in grads.items():

@@ -226,6 +226,8 @@ class Optimizer:
                         grad.requires_grad_(False)
                     grad.zero_()
 
+    _takes_sparse = False  # gradients
+
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Change every parameter by its gradient; `closure`, if given, is called first and gives
         the loss."""
@@ -239,6 +241,12 @@ class Optimizer:
                 for param in group["params"]:
                     grad = param.grad
                     if grad is not None:
+                        if grad.is_sparse and not self._takes_sparse:
+                            raise RuntimeError(
+                                f"{type(self).__name__}: expected strided gradients, got a sparse "
+                                f"one of shape {tuple(grad.shape)}; SGD and SparseAdam take sparse "
+                                "ones"
+                            )
                         params.append(param)
                         grads.append(grad)
                 if params:

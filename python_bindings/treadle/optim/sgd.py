@@ -29,6 +29,8 @@ class SGD(Fused):
     Polyak (1964); Sutskever et al. (2013).
     """
 
+    _takes_sparse = True
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -15,9 +15,11 @@ class SparseAdam(Optimizer):
     """Adam's step for the rows that a gradient has entries in: elsewhere the parameter and its
     running means stay as they are.
 
-    Parameters are real and strided. Gradients of parameters are strided here, those of
-    `nn.Embedding(sparse=True)` too: the rows that are not all zero are its entries.
+    Parameters are real and strided. Gradients are sparse, as those of `nn.Embedding(sparse=True)`,
+    or strided: then the rows that are not all zero are the entries.
     """
+
+    _takes_sparse = True
 
     def __init__(
         self,

@@ -224,6 +224,33 @@ def test_embedding_has_a_sparse_gradient() -> None:
     assert_close(*found)
 
 
+def test_optimisers_refuse_sparse_gradients_before_a_write() -> None:
+    table = treadle.nn.Embedding(5, 2, sparse=True)
+    before = table.weight.detach().clone()
+    optimizer = treadle.optim.Adam(table.parameters())
+    table(treadle.tensor([1])).sum().backward()
+    with pytest.raises(RuntimeError) as error:
+        optimizer.step()
+    assert str(error.value) == (
+        "Adam: expected strided gradients, got a sparse one of shape (5, 2); SGD and SparseAdam "
+        "take sparse ones"
+    )
+    assert treadle.equal(table.weight, before) and not optimizer.state
+
+
+def test_gradient_scaler_takes_sparse_gradients() -> None:
+    table = treadle.nn.Embedding(5, 2, sparse=True)
+    before = table.weight.detach().clone()
+    optimizer = treadle.optim.SGD(table.parameters(), lr=1.0)
+    scaler = treadle.amp.GradScaler("cpu", init_scale=8.0)
+    scaler.scale(table(treadle.tensor([1, 1])).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert_close(
+        before - table.weight.detach(), treadle.tensor([[0.0] * 2, [2.0] * 2] + [[0.0] * 2] * 3)
+    )
+
+
 def test_strided_and_sparse_gradients_add_up() -> None:
     for order in (0, 1):
         weight = treadle.ones(4, 2, requires_grad=True)
