@@ -482,8 +482,8 @@ def test_dim_order_may_refuse_what_is_ambiguous() -> None:
 
 def test_arguments_of_sparse_tensors() -> None:
     x = treadle.eye(2)
-    assert message_of(NotImplementedError, x.to_sparse, blocksize=(1, 1)) == (
-        "to_sparse: expected no blocksize, which sparse_coo has not"
+    assert message_of(RuntimeError, x.to_sparse, blocksize=(1, 1)) == (
+        "to_sparse: expected no blocksize for a tensor without blocks, got one"
     )
     assert (
         message_of(
