@@ -117,7 +117,7 @@ def cases(a: Any, rng: Any, libraries: Dict[str, Any]) -> Iterator[Tuple[str, Ca
 def medians(calls: Calls, rounds: int) -> Dict[str, float]:
     """Microseconds of each call, rounds in turn in another order each time."""
     times: Dict[str, list] = {name: [] for name in calls}
-    for name, call in calls.items():
+    for call in calls.values():
         call()
     for _ in range(rounds):
         names = list(calls)

@@ -269,8 +269,8 @@ def to_sparse_coo(self: Tensor) -> Tensor:
 def _of_changing_sizes(name: str) -> Callable[..., Any]:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
-            f"{name}: expected a tensor that may change its size, got one of {self.layout} and shape "
-            f"{tuple(self.shape)}; sparse tensors keep theirs"
+            f"{name}: expected a tensor that may change its size, got one of {self.layout} and "
+            f"shape {tuple(self.shape)}; sparse tensors keep theirs"
         )
 
     method.__name__ = method.__qualname__ = name
