@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import treadle
-from treadle_testing.cases import dtypes_of, samples_of
+from treadle_testing.cases import dtypes_of, in_suite, samples_of
 from treadle_testing.catalogue import Operator, operators
 from treadle_testing.check import tensors
 from treadle_testing.sample import map_arrays, to_array, to_tensor
@@ -25,7 +25,7 @@ def _is_view(op: Operator) -> bool:
     return bool(alias and not alias["write"]) and all(a["name"] != "copy" for a in op.args)
 
 
-VIEWS = [o for o in operators() if not o.internal and _is_view(o)]
+VIEWS = [o for o in operators() if in_suite(o) and _is_view(o)]
 
 
 @pytest.mark.parametrize("op", VIEWS, ids=repr)
