@@ -12,6 +12,9 @@ Tensor alias_without_history(const Tensor& t) {
     const ExcludeLayers below(Layer::Autograd);
     return aten::detach(t);
   }
+  // Of another layout an alias has the same parts, without history.
+  if (!t.is_strided()) [[unlikely]]
+    return aten::detach(t);
   return alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
 }
 

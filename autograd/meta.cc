@@ -5,6 +5,7 @@
 
 #include "autograd/graph/accumulate_grad.h"
 #include "autograd/view.h"
+#include "core/tensor/layout_tensor.h"
 #include "core/tensor/weak_tensor.h"
 
 namespace treadle::autograd {
@@ -113,6 +114,7 @@ Edge gradient_edge(const Tensor& t) {
 }
 
 void set_requires_grad(const Tensor& t, bool value) {
+  if (!t.is_strided()) return set_requires_grad(values_of(t), value);
   if (t.requires_grad() == value) return;
   check<ErrorKind::Runtime>(
       is_leaf(t), OpName("requires_grad_"),

@@ -106,9 +106,7 @@ void write_layout_tensor(const char* op, const Tensor& self, const Tensor& resul
   check<ErrorKind::Runtime>(can_cast(result.dtype(), self.dtype()), OpName(op),
                             "expected a result that casts to ", self.dtype(), ", got ",
                             result.dtype());
-  const Tensor cast = with_parts(result, [&](const Tensor& part, bool is_values) {
-    return is_values ? aten::to(part, self.dtype()) : part;
-  });
+  const Tensor cast = with_values(result, aten::to(values_of(result), self.dtype()));
   static_cast<LayoutTensorImpl*>(self.impl())->take(*contents_of(cast));
 }
 

@@ -54,4 +54,9 @@ std::shared_ptr<const LayoutContents> contents_of(const Tensor& t) {
 
 Tensor values_of(const Tensor& t) { return contents_of(t)->parts.at(info_of(t.layout()).values); }
 
+Tensor with_values(const Tensor& t, const Tensor& values) {
+  return with_parts(t,
+                    [&](const Tensor& part, bool is_values) { return is_values ? values : part; });
+}
+
 }  // namespace treadle

@@ -18,7 +18,7 @@
 
 namespace treadle {
 
-// What a tensor of another layout is made of.
+// The parts and the fields of one tensor.
 struct LayoutContents {
   std::vector<Tensor> parts;
   std::vector<int64_t> fields;
@@ -39,7 +39,7 @@ class LayoutTensorImpl final : public TensorImpl {
   std::atomic<std::shared_ptr<const LayoutContents>> contents_;
 };
 
-// What a layout is.
+// The description of a layout: names, and the rule that its contents keep.
 struct LayoutInfo {
   std::vector<std::string> parts, fields;  // their names
   size_t values = 0;  // the part of the elements: it has the dtype, and autograd records it
@@ -67,5 +67,7 @@ Tensor with_parts(const Tensor& t, F&& change) {
   }
   return layout_tensor(t.layout(), t.sizes(), std::move(contents));
 }
+// The same with other values.
+Tensor with_values(const Tensor& t, const Tensor& values);
 
 }  // namespace treadle

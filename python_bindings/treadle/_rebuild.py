@@ -126,7 +126,7 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
 
 def sparse_parts(tensor: Tensor) -> tuple:
     """The arguments of `_rebuild_sparse_tensor` for a sparse tensor."""
-    parts, fields = _C._layout_contents(tensor)
+    parts, fields = (found.values() for found in _C._layout_contents(tensor))
     data = (*(part.detach() for part in parts), tensor.shape, *(bool(f) for f in fields))
     return tensor.layout, data
 

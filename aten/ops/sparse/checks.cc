@@ -1,4 +1,4 @@
-// What the indices of sparse tensors must be, checked when a tensor is made of parts.
+// Checks of the indices of sparse tensors, when a tensor is made of parts.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/contiguous.h"

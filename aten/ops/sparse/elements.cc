@@ -1,9 +1,9 @@
 // Pointwise operators on sparse tensors, all of them by one rule.
 //
-// What is not stored is 0. An operator that is 0 where its sparse arguments are 0 computes with the
-// values alone; whether it is so, the operator itself is asked, with zeros. Of two sparse arguments
-// the result has the entries that both have, if either zero makes the result 0, else the entries
-// that any has. Gradients are those of the operator on the values.
+// Elements without an entry are 0. An operator that is 0 where its sparse arguments are 0 computes
+// with the values alone. The operator itself is asked whether it is, with zeros. The result of two
+// sparse arguments has the entries that both have, if either zero makes the result 0, else the
+// entries that any has. Gradients are those of the operator on the values.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
@@ -87,8 +87,7 @@ class PointwiseCall {
  public:
   PointwiseCall(const Operator& op, Stack& stack)
       : op_(op),
-        first_(stack.size() - op.schema().arguments.size()),
-        arguments_(stack.begin() + static_cast<int64_t>(first_), stack.end()) {
+        arguments_(stack.end() - static_cast<int64_t>(op.schema().arguments.size()), stack.end()) {
     for (size_t i = 0; i < arguments_.size(); ++i) {
       if (!arguments_[i].is<Tensor>()) continue;
       const Tensor t = arguments_[i].as<Tensor>();
@@ -197,7 +196,6 @@ class PointwiseCall {
   }
 
   const Operator& op_;
-  size_t first_;
   Stack arguments_;
   std::vector<size_t> sparse_, dense_;
 };

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mutex>
 
-#include "aten/ops/detach.h"
 #include "autograd/alias.h"
 #include "autograd/graph/accumulate_grad.h"
 #include "autograd/graph/engine.h"
@@ -30,12 +29,11 @@ void require_value(const char* attribute, PyObject* value) {
                             "expected a value, got a deletion");
 }
 
-// What autograd knows of a tensor: itself, or of one of another layout its values.
+// The tensor that autograd knows: `t` itself, or the values of one of another layout.
 Tensor recorded(const Tensor& t) { return t.is_strided() ? t : values_of(t); }
 // The gradient of such values as a tensor of the layout, at the same places.
 Tensor as_recorded(const Tensor& t, const Tensor& grad) {
-  if (t.is_strided() || !grad.defined()) return grad;
-  return with_parts(t, [&](const Tensor& part, bool is_values) { return is_values ? grad : part; });
+  return t.is_strided() || !grad.defined() ? grad : with_values(t, grad);
 }
 
 PyObject* get_grad(PyObject* self, void*) {
@@ -129,7 +127,6 @@ PyObject* get_base(PyObject* self, void*) {
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
-    if (!t.is_strided()) return wrap(aten::detach(t));
     Tensor alias = autograd::alias_without_history(t);
     alias.impl()->detach_version();
     return wrap(std::move(alias));

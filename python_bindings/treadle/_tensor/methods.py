@@ -173,6 +173,13 @@ def record_stream(self: Tensor, stream: Any) -> None:
     _C._backend_record_stream(self, stream.stream_id)
 
 
+def _strided_parts(tensor: Tensor) -> List[Tensor]:
+    """The tensors in whose memory the tensor lies."""
+    if tensor.layout == _C.strided:
+        return [tensor]
+    return list(_C._layout_contents(tensor)[0].values())
+
+
 def share_memory_(self: Tensor) -> Tensor:
     """Move the tensor's memory, with all that lie in it, to where other processes can share it; see
     `multiprocessing`. Sent to another process the tensor is then the same memory there."""
@@ -185,13 +192,16 @@ def share_memory_(self: Tensor) -> Tensor:
         from treadle.multiprocessing.reductions import init_reductions
 
         init_reductions()  # the standard library's queues and processes share tensors, too
-        self.untyped_storage().share_memory_()
+        for part in _strided_parts(self):
+            part.untyped_storage().share_memory_()
     return self
 
 
 def is_shared(self: Tensor) -> bool:
     """Whether the tensor's memory is one that other processes can share."""
-    return self.device.type == "cpu" and self.untyped_storage().is_shared()
+    return self.device.type == "cpu" and all(
+        part.untyped_storage().is_shared() for part in _strided_parts(self)
+    )
 
 
 def dim_order(

@@ -14,7 +14,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
 from treadle import _C, _names
-from treadle.autograd import _edge
+from treadle.autograd import _edge, _parts
 from treadle.autograd._edge import GradientEdge
 from treadle.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
@@ -29,7 +29,6 @@ class SavedTensor:
         )
 
 
-_SPARSE = (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc)
 TensorOrTensors = Union[_C.Tensor, GradientEdge, Sequence[Union[_C.Tensor, GradientEdge]]]
 
 
@@ -48,30 +47,6 @@ def _gradients_for(op: str, tensors: Tuple[Any, ...], gradients: Any) -> Tuple[A
             f"{op}: expected {len(tensors)} gradients, one for each tensor, got {len(given)}"
         )
     return given
-
-
-def _has_parts(x: Any) -> bool:
-    return isinstance(x, _C.Tensor) and x.layout in _SPARSE
-
-
-def _recorded(x: Any) -> Any:
-    """What is in the graph: of a sparse tensor its values alone."""
-    return _C._layout_contents(x)[0][-1] if _has_parts(x) else x
-
-
-def _start_for(root: Any, start: Any) -> Any:
-    """The gradient of a root, of a sparse one that of its values. It may be strided or sparse."""
-    if not _has_parts(root) or start is None:
-        return start
-    return _recorded(start.to_dense().sparse_mask(root.detach()))
-
-
-def _as_input(x: Any, gradient: Any) -> Any:
-    """The gradient of an input, of a sparse one as a tensor of its layout."""
-    if not _has_parts(x) or gradient is None:
-        return gradient
-    parts, fields = _C._layout_contents(x)
-    return _C._layout_tensor(x.layout, x.shape, [*parts[:-1], gradient], fields)
 
 
 def backward(
@@ -102,8 +77,9 @@ def backward(
         raise RuntimeError("backward: expected at least one tensor in inputs, got none")
     retain = create_graph if retain_graph is None else retain_graph
     starts = _gradients_for("backward", roots, grad_tensors)
-    starts = tuple(_start_for(*pair) for pair in zip(roots, starts))
-    roots, wanted = tuple(map(_recorded, roots)), tuple(map(_recorded, wanted))
+    if any(map(_parts.has_parts, (*roots, *wanted))):
+        starts = tuple(_parts.start_for(*pair) for pair in zip(roots, starts))
+        roots, wanted = tuple(map(_parts.recorded, roots)), tuple(map(_parts.recorded, wanted))
     if _edge.any_edge(roots, wanted):
         _edge.run("backward", roots, starts, wanted, retain, create_graph, True)
     else:
@@ -144,9 +120,10 @@ def grad(
             "grad: expected allow_unused = True or None beside materialize_grads, got False"
         )
     starts = _gradients_for("grad", roots, grad_outputs)
-    starts = tuple(_start_for(*pair) for pair in zip(roots, starts))
     given = wanted
-    roots, wanted = tuple(map(_recorded, roots)), tuple(map(_recorded, wanted))
+    if any(map(_parts.has_parts, (*roots, *wanted))):
+        starts = tuple(_parts.start_for(*pair) for pair in zip(roots, starts))
+        roots, wanted = tuple(map(_parts.recorded, roots)), tuple(map(_parts.recorded, wanted))
     if _edge.any_edge(roots, wanted):
         found = _edge.run("grad", roots, starts, wanted, retain, create_graph, False)
         if not unused and any(g is None for g in found):
@@ -156,8 +133,8 @@ def grad(
             )
     else:
         found = _C._grad(roots, wanted, starts, retain, create_graph, unused)
-    if any(map(_has_parts, given)):
-        found = tuple(_as_input(*pair) for pair in zip(given, found))
+    if wanted is not given:
+        found = tuple(_parts.as_gradient_of(*pair) for pair in zip(given, found))
     if not materialize_grads:
         return found
     if any(g is None and isinstance(x, GradientEdge) for g, x in zip(found, wanted)):

@@ -27,10 +27,10 @@ import inspect
 import threading
 import warnings
 import weakref
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from treadle import _C
+from treadle.autograd._parts import has_parts, taken_apart
 from treadle.autograd.grad_mode import no_grad
 
 
@@ -39,37 +39,6 @@ class _InVmap(threading.local):
 
 
 in_vmap = _InVmap()
-
-
-_SPARSE = (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc)
-
-
-def _taken_apart(tensors: Sequence[Any]) -> Tuple[Callable[[Sequence[Any]], tuple], List[Any]]:
-    """The strided tensors that some tensors, sparse or not, consist of; and the function that makes
-    of such parts tensors as the given ones."""
-    parts: List[Any] = []
-    places: List[Any] = []  # a number of parts, and what a sparse tensor has beside them
-    for t in tensors:
-        if isinstance(t, _C.Tensor) and t.layout in _SPARSE:
-            own, fields = _C._layout_contents(t)
-            parts += own
-            places.append((len(own), (t.layout, t.shape, fields)))
-        else:
-            parts.append(t)
-            places.append((1, None))
-
-    def rebuild(parts: Sequence[Any]) -> tuple:
-        rest = iter(parts)
-        made = []
-        for count, sparse in places:
-            own = list(islice(rest, count))
-            if sparse is not None:
-                layout, shape, fields = sparse
-                own = [_C._layout_tensor(layout, shape, own, fields)]
-            made += own
-        return tuple(made)
-
-    return rebuild, parts
 
 
 class FunctionCtx(_C._FunctionContext):
@@ -86,9 +55,9 @@ class FunctionCtx(_C._FunctionContext):
     def save_for_backward(self, *tensors: Any) -> None:
         """Keeps tensors for backward, where they are ctx.saved_tensors."""
         parts: Any = tensors
-        if any(isinstance(t, _C.Tensor) and t.layout in _SPARSE for t in tensors):
-            # What is kept, and checked for writes, is what they are made of.
-            self._rebuild_saved, parts = _taken_apart(tensors)
+        if any(map(has_parts, tensors)):
+            # Their parts are kept, and checked for writes.
+            self._rebuild_saved, parts = taken_apart(tensors)
         super().save_for_backward(*parts)
 
     @property

@@ -155,7 +155,7 @@ def rebuild_sparse_coo_tensor(
 
 def reduce_sparse_tensor(sparse: Any) -> Tuple[Callable, Tuple]:
     """How a sparse tensor is made of its parts."""
-    parts = [reduce_tensor(part.detach())[:2] for part in _C._layout_contents(sparse)[0]]
+    parts = [reduce_tensor(part.detach())[:2] for part in _C._layout_contents(sparse)[0].values()]
     given = tuple(argument for part in parts for argument in part)
     if sparse.layout == _C.sparse_coo:
         return rebuild_sparse_coo_tensor, (*given, tuple(sparse.shape), sparse.is_coalesced())

@@ -154,6 +154,13 @@ def _rebuild_shared(
     return of_class(cls, tensor, requires_grad)
 
 
+def _rebuild_of_parts(
+    cls: type, requires_grad: bool, layout: Any, size: tuple, parts: list, fields: list
+) -> Tensor:
+    """The inverse of reduce_tensor for another layout than strided."""
+    return of_class(cls, _C._layout_tensor(layout, size, parts, fields), requires_grad)
+
+
 def reduce_tensor(tensor: Tensor) -> tuple:
     """The pickled form of a tensor: where its memory is, and how it lies there. RuntimeError for
     the result of an operation that requires grad, whose history cannot go with it."""
@@ -162,9 +169,14 @@ def reduce_tensor(tensor: Tensor) -> tuple:
             "expected a leaf of the autograd graph to send to another process, got the result of "
             "an operation that requires grad; send tensor.detach() instead"
         )
+    if tensor.layout != _C.strided:
+        parts, fields = (list(found.values()) for found in _C._layout_contents(tensor))
+        made = (tensor.layout, tuple(tensor.shape), [part.detach() for part in parts], fields)
+        arguments: tuple = (type(tensor), tensor.requires_grad, *made)
+        return with_attributes(tensor, _rebuild_of_parts, arguments)
     place = (tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
     if tensor.device.type == "meta":
-        arguments: tuple = (type(tensor), tensor.dtype, *place)
+        arguments = (type(tensor), tensor.dtype, *place)
         return with_attributes(tensor, rebuild_without_memory, arguments)
     _, (handle, nbytes) = reduce_storage(tensor.untyped_storage())
     offset = tensor.storage_offset()

@@ -226,7 +226,8 @@ class Optimizer:
                         grad.requires_grad_(False)
                     grad.zero_()
 
-    _takes_sparse = False  # gradients
+    # update() where some gradient is sparse; None if the algorithm has no use for these.
+    update_with_sparse: Any = None
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Change every parameter by its gradient; `closure`, if given, is called first and gives
@@ -241,15 +242,16 @@ class Optimizer:
                 for param in group["params"]:
                     grad = param.grad
                     if grad is not None:
-                        if grad.is_sparse and not self._takes_sparse:
-                            raise RuntimeError(
-                                f"{type(self).__name__}: expected strided gradients, got a sparse "
-                                f"one of shape {tuple(grad.shape)}; SGD and SparseAdam take sparse "
-                                "ones"
-                            )
                         params.append(param)
                         grads.append(grad)
-                if params:
+                if _C._any_of_other_layout(grads):
+                    if self.update_with_sparse is None:
+                        raise RuntimeError(
+                            f"{type(self).__name__}: expected strided gradients, got a sparse one; "
+                            "SGD and SparseAdam take sparse ones"
+                        )
+                    self.update_with_sparse(group, params, grads)
+                elif params:
                     self.update(group, params, grads)
         return loss
 

@@ -29,8 +29,6 @@ class SGD(Fused):
     Polyak (1964); Sutskever et al. (2013).
     """
 
-    _takes_sparse = True
-
     def __init__(
         self,
         params: Iterable[Any],
@@ -66,6 +64,18 @@ class SGD(Fused):
     def states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Tensor]]:
         return [self.state[param] for param in params] if group["momentum"] != 0 else []
 
+    def update_with_sparse(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]
+    ) -> None:
+        plain = group["momentum"] == 0 and group["weight_decay"] == 0
+        if not plain or getattr(self, "grad_scale", None) is not None:
+            self.update(group, params, [grad.to_dense() for grad in grads])
+            return
+        # The rows alone that a sparse gradient has are written.
+        factor = number(group["lr"]) if group["maximize"] else -number(group["lr"])
+        for param, grad in zip(params, grads):
+            param.add_(grad, alpha=factor)
+
     @classmethod
     def run(
         cls,
@@ -75,12 +85,6 @@ class SGD(Fused):
         states: list[dict[str, Tensor]],
         grad_scale: Optional[Tensor],
     ) -> None:
-        if any(grad.is_sparse for grad in grads):
-            if group["momentum"] == 0 and group["weight_decay"] == 0 and grad_scale is None:
-                _add_sparse(group, params, grads)
-            else:
-                cls.run(group, params, [g.to_dense() for g in grads], states, grad_scale)
-            return
         velocities: list[Any] = []
         first = False
         if group["momentum"] != 0:
@@ -143,13 +147,6 @@ class SGD(Fused):
                 state["momentum_buffer"] = velocity
                 grad = grad + velocity * momentum if group["nesterov"] else velocity
             param.sub_(grad * lr)
-
-
-def _add_sparse(group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-    """A step that writes the rows alone that sparse gradients have."""
-    factor = number(group["lr"]) if group["maximize"] else -number(group["lr"])
-    for param, grad in zip(params, grads):
-        param.add_(grad, alpha=factor)
 
 
 def sgd(

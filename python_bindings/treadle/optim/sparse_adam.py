@@ -19,8 +19,6 @@ class SparseAdam(Optimizer):
     or strided: then the rows that are not all zero are the entries.
     """
 
-    _takes_sparse = True
-
     def __init__(
         self,
         params: Iterable[Any],
@@ -66,6 +64,8 @@ class SparseAdam(Optimizer):
             lr=number(group["lr"]),
             maximize=group["maximize"],
         )
+
+    update_with_sparse = update
 
 
 def _entries(grad: Any) -> tuple[tuple[Tensor, ...], Tensor]:

@@ -10,17 +10,6 @@ from treadle import _C, _names, _tensor_str
 from treadle._C import Tensor
 from treadle.autograd.grad_mode import no_grad
 
-_BY_ROWS = ("crow_indices", "col_indices", "values")
-_BY_COLUMNS = ("ccol_indices", "row_indices", "values")
-# The methods that give what a tensor is made of.
-_PARTS = {
-    _C.sparse_coo: ("_indices", "_values"),
-    _C.sparse_csr: _BY_ROWS,
-    _C.sparse_bsr: _BY_ROWS,
-    _C.sparse_csc: _BY_COLUMNS,
-    _C.sparse_bsc: _BY_COLUMNS,
-}
-
 
 def _part(tensor: Tensor, prefix: str, indent: int) -> str:
     head = f"{prefix}=tensor("
@@ -47,7 +36,7 @@ def sparse_repr(tensor: Any) -> str:
         suffixes.append(f"dtype={dtype}")
     suffixes.append(f"layout={tensor.layout}")
     parts = [
-        _part(getattr(tensor, name)(), name.strip("_"), indent) for name in _PARTS[tensor.layout]
+        _part(part.detach(), name, indent) for name, part in _C._layout_contents(tensor)[0].items()
     ]
     text = head + f",\n{' ' * indent}".join(parts)
     suffixes += _tensor_str._grad_suffix(tensor)

@@ -46,7 +46,8 @@ def weight(x: treadle.Tensor, *shape: int) -> treadle.Tensor:
     return treadle.from_numpy(np.resize(WEIGHT, shape)).to(x.dtype)
 
 
-# What keeps the format of images (N, 4, H, W) and, with these names, of volumes (N, 4, D, H, W).
+# Operators that keep the format of images (N, 4, H, W), and with these names that of volumes
+# (N, 4, D, H, W).
 IMAGES: dict[str, Call] = {
     "conv": lambda x: functional.conv2d(x, weight(x, 8, 4, 3, 3), weight(x, 8), padding=1),
     "conv strided": lambda x: functional.conv2d(x, weight(x, 8, 4, 3, 2), stride=2, padding=(1, 0)),

@@ -16,7 +16,7 @@ import pytest
 
 import treadle
 from treadle.testing import assert_close
-from treadle_testing.cases import operators
+from treadle_testing.cases import in_suite, operators, samples_of
 
 LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 COMPRESSED = LAYOUTS[1:]
@@ -232,8 +232,7 @@ def test_optimisers_refuse_sparse_gradients_before_a_write() -> None:
     with pytest.raises(RuntimeError) as error:
         optimizer.step()
     assert str(error.value) == (
-        "Adam: expected strided gradients, got a sparse one of shape (5, 2); SGD and SparseAdam "
-        "take sparse ones"
+        "Adam: expected strided gradients, got a sparse one; SGD and SparseAdam take sparse ones"
     )
     assert treadle.equal(table.weight, before) and not optimizer.state
 
@@ -269,38 +268,104 @@ def test_strided_and_sparse_gradients_add_up() -> None:
         assert total.to_dense().tolist() == [[2, 2], [2, 2], [3, 3], [2, 2]]
 
 
+def _doubled(queue: Any, answers: Any) -> None:
+    s = queue.get()
+    s.values().mul_(2)
+    answers.put((str(s.layout), s.to_dense().tolist()))
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_bsc"])
+def test_other_processes_share_the_memory(layout: str) -> None:
+    s = _in(layout, treadle.eye(2)).share_memory_()
+    assert s.is_shared()
+    queue, answers = treadle.multiprocessing.Queue(), treadle.multiprocessing.Queue()
+    process = treadle.multiprocessing.Process(target=_doubled, args=(queue, answers))
+    process.start()
+    queue.put(s)
+    there = answers.get(timeout=60)
+    process.join()
+    assert there == (f"treadle.{layout}", [[2, 0], [0, 2]])
+    assert s.to_dense().tolist() == [[2, 0], [0, 2]]
+
+
+def test_parameters_are_sparse() -> None:
+    parameter = treadle.nn.Parameter(treadle.eye(2).to_sparse())
+    assert parameter.is_sparse and parameter.requires_grad and parameter.is_leaf
+    (parameter @ treadle.ones(2, 1)).sum().backward()
+    assert parameter.grad.to_dense().tolist() == [[1, 0], [0, 1]]
+
+
+def test_a_file_with_indices_outside_names_the_tensor() -> None:
+    bad = treadle.eye(2).to_sparse_csr()
+    bad.col_indices()[0] = 7
+    with pytest.raises(RuntimeError) as error:
+        pickle.loads(pickle.dumps(bad))
+    assert str(error.value) == (
+        "sparse_csr_tensor: expected columns in order, each once, from 0 to 1, got 7"
+    )
+
+
 # ---- pointwise operators, by the entries of the model ----
 
 
+def _of_matrices(op: Any) -> Any:
+    """The arguments of a sample whose tensors are matrices of one shape; None if there is none."""
+    for sample in samples_of(op, "float64"):
+        given = (*sample.args, *sample.kwargs.values())
+        shapes = {a.shape for a in given if isinstance(a, np.ndarray)}
+        if len(shapes) == 1 and len(next(iter(shapes))) == 2 and 0 not in next(iter(shapes)):
+            return sample
+    return None
+
+
 def _pointwise() -> list:
-    return [op for op in operators() if op.kind == "pointwise" and not op.internal]
+    """Every pointwise operator that takes float64, with arguments from its samples."""
+    found = [op for op in operators() if op.kind == "pointwise" and in_suite(op) and not op.random]
+    pairs = [(op, _of_matrices(op)) for op in found if "float64" in op.dtypes]
+    return [pytest.param(op, s, id=op.id) for op, s in pairs if s is not None]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("op", _pointwise(), ids=str)
-def test_pointwise_operators_agree_with_the_strided_ones(op: Any, layout: str) -> None:
-    """Each with the tensors of its first sample that fits: computed, or refused by its name."""
-    if "float64" not in op.dtypes or op.random:
-        pytest.skip("not for float64")
-    x, y = _dense(seed=1), _dense(seed=2)
-    tensors = [a for a in op.args if a["type"]["base"] == "Tensor"]
-    given = [x, y, x][: len(tensors)]
+@pytest.mark.parametrize("op, sample", _pointwise())
+def test_pointwise_operators_agree_with_the_strided_ones(op: Any, sample: Any, layout: str) -> None:
+    """The result is that of the strided tensors, or the operator is refused by its name, and then
+    it is not 0 at zeros."""
+    rng = np.random.default_rng(1)
+
+    def call(make: Callable) -> Any:
+        args = [make(a) if isinstance(a, np.ndarray) else a for a in sample.args]
+        named = sample.kwargs.items()
+        kwargs = {k: make(a) if isinstance(a, np.ndarray) else a for k, a in named}
+        return op.function(*args, **kwargs)
+
+    masks = {
+        id(a): rng.random(a.shape) < 0.5
+        for a in (*sample.args, *sample.kwargs.values())
+        if isinstance(a, np.ndarray)
+    }
+    strided = {
+        id(a): treadle.tensor(np.where(masks[id(a)], a, a.dtype.type(0)))
+        for a in (*sample.args, *sample.kwargs.values())
+        if isinstance(a, np.ndarray)
+    }
+
+    def sparse(a: Any) -> Any:
+        blocks = {"blocksize": (1, a.shape[1])} if layout in ("sparse_bsr", "sparse_bsc") else {}
+        return strided[id(a)].to_sparse(layout=getattr(treadle, layout), **blocks)
+
     try:
-        wanted = op.function(*given)
-    except (TypeError, RuntimeError):
-        pytest.skip("needs other arguments")
-    if not isinstance(wanted, treadle.Tensor):
-        pytest.skip("another operator for these arguments")
-    try:
-        result = op.function(*(_in(layout, t) for t in given))
+        result = call(sparse)
     except NotImplementedError as error:
         assert layout in str(error) and ": expected " in str(error)
-        zero = treadle.zeros(1, dtype=treadle.float64)
-        at_zero = op.function(*(zero for _ in given))
-        assert len(given) > 2 or bool((at_zero != 0).any()) or at_zero.isnan().any()
+        at_zero = call(lambda a: treadle.zeros(1, dtype=strided[id(a)].dtype))
+        assert len(masks) > 2 or bool((at_zero != 0).any())
         return
     assert result.layout is getattr(treadle, layout)
-    assert_close(result.to_dense(), wanted, equal_nan=True)
+    assert_close(result.to_dense(), call(lambda a: strided[id(a)]), equal_nan=True)
+
+
+def test_the_pointwise_operators_are_many() -> None:
+    assert len(_pointwise()) > 150
 
 
 def test_what_stays_sparse() -> None:
@@ -362,7 +427,7 @@ def test_gradients_are_those_of_the_strided_computation(function: Callable, layo
         weights = treadle.arange(1.0, result.numel() + 1, dtype=result.dtype).reshape(result.shape)
         (result * weights).sum().backward()
         found.append([leaf.grad for leaf in leaves])
-    # What is no entry has no gradient.
+    # Elements without an entry have no gradient.
     mask = _in(layout, x.clone()).to_dense() != 0
     stored = mask if layout not in ("sparse_bsr", "sparse_bsc") else None
     sparse, strided = found
