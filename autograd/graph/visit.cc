@@ -5,6 +5,7 @@
 
 #include "autograd/meta.h"
 #include "autograd/saved_visitor.h"
+#include "core/tensor/layout_tensor.h"
 
 namespace treadle::autograd {
 namespace {
@@ -28,6 +29,15 @@ void OwnedWalk::tensor(const Tensor& t) {
   if (!t.defined() || t.impl()->use_count() != 1) return;
   visitor_.tensor(t);
   if (const AutogradMeta* meta = meta_of(t)) metas_.push_back(meta);
+  parts(t);
+}
+
+void OwnedWalk::parts(const Tensor& t) {
+  if (t.is_strided()) return;
+  const auto contents = contents_of(t);
+  constexpr int64_t kOwners = 2;  // the tensor, and this function
+  if (contents.use_count() != kOwners) return;
+  for (const Tensor& part : contents->parts) tensor(part);
 }
 
 void OwnedWalk::saved(const SavedTensor& saved) { saved.visit(*this); }
@@ -74,9 +84,10 @@ void OwnedWalk::go() {
 
 void visit_owned(const Tensor& t, OwnedVisitor& visitor) {
   const AutogradMeta* meta = meta_of(t);
-  if (!meta) return;
+  if (!meta && t.is_strided()) return;
   OwnedWalk walk(visitor);
-  walk.expand(*meta);
+  if (meta) walk.expand(*meta);
+  walk.parts(t);
   walk.go();
 }
 

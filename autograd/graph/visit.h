@@ -62,6 +62,8 @@ class OwnedWalk {
     if (value.use_count() == 1) visitor_.kept(value);
   }
   void tensor(const Tensor& t);
+  // The parts of a tensor of another layout than strided, if it alone owns them.
+  void parts(const Tensor& t);
   void node(const NodePtr& node) {
     if (node && node->use_count() == 1) nodes_.push_back(node.get());
   }

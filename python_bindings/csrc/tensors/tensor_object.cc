@@ -177,12 +177,17 @@ void deallocate(PyObject* self) {
   Py_DECREF(type);
 }
 
+// Whether objects of Python may lie behind the tensor: in its graph, or in that of its parts.
+bool may_lead_to_objects(const TensorImpl* impl) {
+  return impl && (impl->autograd_meta() || impl->layout() != Layout::Strided);
+}
+
 int traverse(PyObject* self, visitproc visit, void* arg) {
   auto* object = reinterpret_cast<TensorObject*>(self);
   Py_VISIT(object->dict);
   Py_VISIT(Py_TYPE(self));
-  TensorImpl* impl = object->tensor.impl();
-  return impl && impl->autograd_meta() ? visit_behind(object->tensor, visit, arg) : 0;
+  const bool leads = may_lead_to_objects(object->tensor.impl());
+  return leads ? visit_behind(object->tensor, visit, arg) : 0;
 }
 
 // The collector has found that the object is unreachable. The objects that the tensor holds are
@@ -191,7 +196,7 @@ int clear(PyObject* self) {
   auto* object = reinterpret_cast<TensorObject*>(self);
   Py_CLEAR(object->dict);
   TensorImpl* impl = object->tensor.impl();
-  if (impl && impl->autograd_meta() && is_sole_owner(object->tensor)) {
+  if (may_lead_to_objects(impl) && is_sole_owner(object->tensor)) {
     impl->python().set(nullptr, false);
     const Tensor dropped = std::move(object->tensor);
   }

@@ -154,7 +154,11 @@ def rebuild_sparse_coo_tensor(
 
 
 def reduce_sparse_tensor(sparse: Any) -> Tuple[Callable, Tuple]:
-    """How a sparse tensor is made of its parts."""
+    """How a sparse tensor is made of its parts. NotImplementedError for a strided one."""
+    if sparse.layout == _C.strided:
+        raise NotImplementedError(
+            f"reduce_sparse_tensor: expected a sparse layout, got {sparse.layout}"
+        )
     parts = [reduce_tensor(part.detach())[:2] for part in _C._layout_contents(sparse)[0].values()]
     given = tuple(argument for part in parts for argument in part)
     if sparse.layout == _C.sparse_coo:

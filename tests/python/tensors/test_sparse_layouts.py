@@ -7,8 +7,10 @@ and gradients are those of the strided tensors; hostile indices are refused.
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import pickle
+import weakref
 from typing import Any, Callable
 
 import numpy as np
@@ -286,6 +288,26 @@ def test_other_processes_share_the_memory(layout: str) -> None:
     process.join()
     assert there == (f"treadle.{layout}", [[2, 0], [0, 2]])
     assert s.to_dense().tolist() == [[2, 0], [0, 2]]
+
+
+class _Marker:
+    pass
+
+
+@pytest.mark.parametrize("layout", ["strided", "sparse_coo", "sparse_csr"])
+def test_cycles_through_the_values_are_collected(layout: str) -> None:
+    """A hook in the graph of the values holds the tensor that holds these."""
+
+    def cycle() -> Any:
+        x = treadle.eye(2, requires_grad=True)
+        tensor = (x * 2).to_sparse(layout=getattr(treadle, layout))
+        marker = _Marker()
+        tensor.grad_fn.register_hook(lambda *_, kept=(tensor, marker): None)
+        return weakref.ref(marker)
+
+    marker = cycle()
+    gc.collect()
+    assert marker() is None
 
 
 def test_parameters_are_sparse() -> None:
