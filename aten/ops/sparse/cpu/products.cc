@@ -6,6 +6,7 @@
 #include <bit>
 #include <numeric>
 
+#include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/wrapping.h"
 #include "aten/ops/_csr_mm.h"
 #include "aten/ops/_csr_row_dots.h"
@@ -27,29 +28,43 @@ CompressedRows rows_of(const char* op, const Tensor& crow, const Tensor& col, in
   return CompressedRows(op, crow.data_as<int64_t>(), col.data_as<int64_t>(), col.numel(), width);
 }
 
+// Sums are kept in a wider type after so many terms.
+constexpr int64_t kRun = 4 * kSumRun;
+
+// The sum of term(0), ..., term(n - 1). So many are computed side by side.
+template <class S, int64_t kSums, class F>
+S sum_of_terms(int64_t n, F&& term) {
+  const auto run = [&](int64_t i, int64_t end) {
+    S sums[kSums] = {};
+    for (; i + kSums <= end; i += kSums) {
+      for (int64_t k = 0; k < kSums; ++k) sums[k] = sum_of(sums[k], term(i + k));
+    }
+    for (; i < end; ++i) sums[0] = sum_of(sums[0], term(i));
+    S sum = sums[0];
+    for (int64_t k = 1; k < kSums; ++k) sum = sum_of(sum, sums[k]);
+    return sum;
+  };
+  if (n <= kRun) return run(0, n);
+  wide_type<S> total{};
+  for (int64_t i = 0; i < n; i += kRun)
+    total = sum_of(total, static_cast<wide_type<S>>(run(i, std::min(n, i + kRun))));
+  return static_cast<S>(total);
+}
+
 // ---- by a vector
 
-// The order of additions is that of the entries, in four sums.
 template <class T>
 void csr_mv(const CompressedRows& matrix, const int64_t* columns, const T* factors, const T* x,
             int64_t rows, int64_t count, T* out) {
   using S = compute_type<T>;
-  constexpr int64_t kSums = 4;
   parallel_for(rows, matrix.grain(rows, 4), [&](int64_t first, int64_t last) {
     matrix.each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
-      S sums[kSums] = {};
-      const auto add = [&](int64_t i, S& sum) {
-        const int64_t c = columns[i];
+      out[r] = static_cast<T>(sum_of_terms<S, 4>(end - begin, [&](int64_t i) {
+        const int64_t c = columns[begin + i];
         if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(count)) [[unlikely]]
           matrix.fail_column(c);
-        sum = sum_of(sum, product_of(number(factors[i]), number(x[c])));
-      };
-      int64_t i = begin;
-      for (; i + kSums <= end; i += kSums) {
-        for (int64_t k = 0; k < kSums; ++k) add(i + k, sums[k]);
-      }
-      for (; i < end; ++i) add(i, sums[0]);
-      out[r] = static_cast<T>(sum_of(sum_of(sums[0], sums[1]), sum_of(sums[2], sums[3])));
+        return product_of(number(factors[begin + i]), number(x[c]));
+      }));
     });
   });
 }
@@ -69,26 +84,38 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
   if (width == 1)
     return csr_mv(matrix, columns.data_as<int64_t>(), factors, from, rows, x.size(0), to);
   parallel_for(rows, matrix.grain(rows, width), [&](int64_t first, int64_t last) {
-    using S = compute_type<T>;
-    std::vector<S> sums(static_cast<size_t>(width));
-    matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
-      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-        const simd::RowTable<T> table{from, width, width};
-        static const simd::SumRows<T> sum_rows = simd::sum_rows<T>();
-        sum_rows(table, row.columns, factors + row.begin, row.count(), row.count(), to + r * width,
-                 nullptr);
-        return;
-      }
-      std::fill(sums.begin(), sums.end(), S(0));
-      for (int64_t i = 0; i < row.count(); ++i) {
-        const auto factor = number(factors[row.begin + i]);
-        const T* const source = from + row.columns[i] * width;
-        for (int64_t j = 0; j < width; ++j) {
-          sums[j] = sum_of(sums[j], product_of(factor, number(source[j])));
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      static const simd::SumRows<T> sum_rows = simd::sum_rows<T>();
+      const simd::RowTable<T> table{from, width, width};
+      std::vector<double> total;
+      matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
+        const int64_t n = row.count();
+        T* const result = to + r * width;
+        if (n <= kRun) return sum_rows(table, row.columns, factors + row.begin, n, n, result, nullptr);
+        total.assign(static_cast<size_t>(width), 0);
+        for (int64_t k = 0; k < n; k += kRun)
+          sum_rows(table, row.columns + k, factors + row.begin + k, std::min(kRun, n - k), n - k,
+                   nullptr, total.data());
+        std::transform(total.begin(), total.end(), result,
+                       [](double sum) { return static_cast<T>(sum); });
+      });
+    } else {
+      using S = compute_type<T>;
+      std::vector<wide_type<S>> sums(static_cast<size_t>(width));
+      matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
+        std::fill(sums.begin(), sums.end(), wide_type<S>(0));
+        for (int64_t i = 0; i < row.count(); ++i) {
+          const auto factor = number(factors[row.begin + i]);
+          const T* const source = from + row.columns[i] * width;
+          for (int64_t j = 0; j < width; ++j) {
+            const S term = product_of(factor, number(source[j]));
+            sums[j] = sum_of(sums[j], static_cast<wide_type<S>>(term));
+          }
         }
-      }
-      for (int64_t j = 0; j < width; ++j) to[r * width + j] = static_cast<T>(sums[j]);
-    });
+        for (int64_t j = 0; j < width; ++j)
+          to[r * width + j] = static_cast<T>(static_cast<S>(sums[j]));
+      });
+    }
   });
 }
 
@@ -105,21 +132,12 @@ void csr_sampled_mm_cpu(const Tensor& a, const Tensor& b, const Tensor& crow, co
   T* const to = out.data_as<T>();
   parallel_for(rows, matrix.grain(rows, width), [&](int64_t first, int64_t last) {
     using S = compute_type<T>;
-    constexpr int64_t kSums = 8;  // independent sums, for vectors
     matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
       const T* const u = left + r * width;
       for (int64_t i = 0; i < row.count(); ++i) {
         const T* const w = right + row.columns[i] * width;
-        S sums[kSums] = {};
-        int64_t j = 0;
-        for (; j + kSums <= width; j += kSums) {
-          for (int64_t k = 0; k < kSums; ++k)
-            sums[k] = sum_of(sums[k], product_of(number(u[j + k]), number(w[j + k])));
-        }
-        for (; j < width; ++j) sums[0] = sum_of(sums[0], product_of(number(u[j]), number(w[j])));
-        S sum = sums[0];
-        for (int64_t k = 1; k < kSums; ++k) sum = sum_of(sum, sums[k]);
-        to[row.begin + i] = static_cast<T>(sum);
+        to[row.begin + i] = static_cast<T>(sum_of_terms<S, 8>(
+            width, [&](int64_t j) { return product_of(number(u[j]), number(w[j])); }));
       }
     });
   });
@@ -263,17 +281,17 @@ void csr_row_dots_cpu(const Tensor& values1, const Tensor& crow1, const Tensor& 
         for (int64_t i = 0; i < entries.count(); ++i) {
           b.each(entries.columns[i], entries.columns[i] + 1,
                  [&](int64_t, const CompressedRows::Row& w) {
-                   S sum(0);
+                   wide_type<S> sum(0);
                    for (int64_t j = 0, k = 0; j < u.count() && k < w.count();) {
                      if (u.columns[j] < w.columns[k])
                        ++j;
                      else if (w.columns[k] < u.columns[j])
                        ++k;
                      else
-                       sum = sum_of(sum,
-                                    product_of(number(x[u.begin + j++]), number(y[w.begin + k++])));
+                       sum = sum_of(sum, static_cast<wide_type<S>>(product_of(
+                                             number(x[u.begin + j++]), number(y[w.begin + k++]))));
                    }
-                   to[entries.begin + i] = static_cast<T>(sum);
+                   to[entries.begin + i] = static_cast<T>(static_cast<S>(sum));
                  });
         }
       });

@@ -66,6 +66,12 @@ def _places(t: Tensor) -> Tensor:
     return treadle.zeros(t.shape[0], dtype=treadle.int64)
 
 
+def _sparse_row(values: Tensor) -> Tensor:
+    """The row as a sparse matrix."""
+    n = len(values)
+    return treadle.sparse_csr_tensor(treadle.tensor([0, n]), treadle.arange(n), values, (1, n))
+
+
 def _batch_norm(x: Tensor, *parameters: Tensor) -> Tensor:
     return F.batch_norm(x, None, None, *parameters, training=True)
 
@@ -201,6 +207,16 @@ SUMS: Mapping[str, Sum] = {
     "_convolution_grad_weight": Sum(
         lambda x, w, b: F.conv2d(x, w, b),
         _uniform(lambda n: (n // 10000, 1, 102, 102), lambda n: (2, 1, 3, 3), TWO),
+        gradient=True,
+    ),
+    "_csr_mm": Sum(lambda x, w: _sparse_row(x) @ w, _uniform(ROW, ROWS)),
+    "_csr_sampled_mm": Sum(
+        lambda x, w: treadle.sparse.sampled_addmm(_sparse_row(_zeros(w, 1)), x, w).values(),
+        _uniform(lambda n: (1, n), lambda n: (n, 1)),
+    ),
+    "_csr_row_dots": Sum(
+        lambda x, w: (_sparse_row(x) @ _sparse_row(w).t()).values(),
+        _uniform(ROW, ROW),
         gradient=True,
     ),
     "_attention": Sum(
