@@ -477,13 +477,11 @@ MISSING: Dict[str, Dict[str, str]] = {
     "there are no quantized tensors": {
         "": (
             "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage "
-            "choose_qparams_optimized dequantize empty_quantized fbgemm_linear_fp16_weight "
+            "choose_qparams_optimized empty_quantized fbgemm_linear_fp16_weight "
             "fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
             "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight "
             "fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix "
-            "fused_moving_avg_obs_fake_quant int_repr q_per_channel_axis q_per_channel_scales "
-            "q_per_channel_zero_points q_scale q_zero_point quantize_per_channel "
-            "quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru "
+            "fused_moving_avg_obs_fake_quant quantized_batch_norm quantized_gru "
             "quantized_gru_cell quantized_lstm quantized_lstm_cell quantized_max_pool1d "
             "quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell "
             "quantized_rnn_tanh_cell"
