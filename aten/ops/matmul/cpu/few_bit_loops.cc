@@ -49,29 +49,41 @@ HWY_INLINE V decode(hn::Vec<Words> words, [[maybe_unused]] V table) {
 #endif
 }
 
+// The scales and zeros of as many rows as a vector has, which alternate in memory.
+HWY_INLINE void load_factors(const float* from, V& scale, V& zero) {
+  hn::LoadInterleaved2(D(), from, scale, zero);
+}
+HWY_INLINE void load_factors(const BFloat16* from, V& scale, V& zero) {
+  const auto pairs = hn::LoadU(Words(), reinterpret_cast<const uint32_t*>(from));
+  scale = hn::BitCast(D(), hn::ShiftLeft<16>(pairs));
+  zero = hn::BitCast(D(), hn::And(pairs, hn::Set(Words(), 0xffff0000u)));
+}
+
 // Decodes the terms [begin, end), which are within a run, of `kBlocks` blocks: use(k, weights).
-template <int kBlocks, class F>
-HWY_INLINE void each_term(const Int4Product& o, int64_t block, int64_t begin, int64_t end, F&& use) {
+template <int kBlocks, class S, class F>
+HWY_INLINE void each_term(const Int4Product<S>& o, int64_t block, int64_t begin, int64_t end,
+                          F&& use) {
   constexpr int kVectors = kBlocks * kPerBlock;
-  const D d;
   const Words words;
   const V table = numbers();
   const int64_t block_bytes = o.terms / kInt4Terms * kInt4Unit;
   const uint8_t* const weights = o.weights + block * block_bytes;
   for (int64_t first = begin; first < end; first += o.group) {
-    const float* const from = o.scales + first / o.group * o.pitch + 2 * kInt4Rows * block;
+    const S* const from = o.scales + first / o.group * o.pitch + 2 * kInt4Rows * block;
     V scale[kVectors], zero[kVectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v)
-      hn::LoadInterleaved2(d, from + 2 * kLanes * v, scale[v], zero[v]);
+    for (int v = 0; v < kVectors; ++v) load_factors(from + 2 * kLanes * v, scale[v], zero[v]);
+    // Those of the next group are in another page, so the processor does not fetch them itself.
+    for (int64_t i = 0; i < 2 * kVectors * kLanes; i += 64 / static_cast<int64_t>(sizeof(S)))
+      __builtin_prefetch(from + o.pitch + i);
     for (int64_t k = first; k < first + o.group; k += kInt4Terms) {
       hn::Vec<Words> packed[kVectors];
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) {
         const uint8_t* const unit =
             weights + v / kPerBlock * block_bytes + k / kInt4Terms * kInt4Unit;
-        packed[v] = hn::LoadU(
-            words, reinterpret_cast<const uint32_t*>(unit) + v % kPerBlock * kLanes);
+        packed[v] =
+            hn::LoadU(words, reinterpret_cast<const uint32_t*>(unit) + v % kPerBlock * kLanes);
       }
 #pragma GCC unroll 8
       for (int t = 0; t < kInt4Terms; ++t) {
@@ -131,8 +143,8 @@ HWY_INLINE void clear(V (&sums)[kRows][kVectors]) {
 }
 
 // The rows [row, row + rows) of `kColumns` columns.
-template <int kColumns>
-void write_totals(const Int4Product& o, const double* totals, int64_t row, int64_t rows,
+template <int kColumns, class S>
+void write_totals(const Int4Product<S>& o, const double* totals, int64_t row, int64_t rows,
                   int64_t block) {
   for (int64_t r = 0; r < rows; ++r) {
     float* const to = o.out + (row + r) * o.out_pitch + block * kInt4Rows;
@@ -141,8 +153,8 @@ void write_totals(const Int4Product& o, const double* totals, int64_t row, int64
 }
 
 // A few rows, which are one panel: weights are multiplied as they are decoded.
-template <int kRows, int kBlocks>
-HWY_NOINLINE void few_rows(const Int4Product& o, int64_t block) {
+template <int kRows, int kBlocks, class S>
+HWY_NOINLINE void few_rows(const Int4Product<S>& o, int64_t block) {
   constexpr int kVectors = kBlocks * kPerBlock, kColumns = kVectors * kLanes;
   double totals[kRows * kColumns] = {};
   for (int64_t begin = 0; begin < o.terms; begin += kRun) {
@@ -180,8 +192,8 @@ constexpr std::array<PanelByRun, sizeof...(r)> panels_by_run(std::index_sequence
 }
 
 // Many rows: the terms of a run are decoded once for all of them.
-template <int kBlocks>
-HWY_NOINLINE void many_rows(const Int4Product& o, int64_t block, std::vector<double>& totals) {
+template <int kBlocks, class S>
+HWY_NOINLINE void many_rows(const Int4Product<S>& o, int64_t block, std::vector<double>& totals) {
   constexpr int kVectors = kBlocks * kPerBlock, kColumns = kVectors * kLanes;
   static constexpr auto kLoops = panels_by_run<kBlocks>(std::make_index_sequence<kTileRows>());
   HWY_ALIGN float decoded[kRun * kColumns];
@@ -204,8 +216,8 @@ HWY_NOINLINE void many_rows(const Int4Product& o, int64_t block, std::vector<dou
   write_totals<kColumns>(o, totals.data(), 0, o.rows, block);
 }
 
-template <int kBlocks>
-void int4_tile(const Int4Product& o, int64_t block, std::vector<double>& totals) {
+template <int kBlocks, class S>
+void int4_tile(const Int4Product<S>& o, int64_t block, std::vector<double>& totals) {
   switch (o.rows) {
     case 1:
       return few_rows<1, kBlocks>(o, block);
@@ -220,7 +232,8 @@ void int4_tile(const Int4Product& o, int64_t block, std::vector<double>& totals)
   }
 }
 
-void int4_product(const Int4Product& o) {
+template <class S>
+void int4_product(const Int4Product<S>& o) {
   std::vector<double> totals;
   const int64_t step = o.rows > kFewRows ? kTileBlocks : kFewBlocks;
   int64_t block = 0;
@@ -303,7 +316,8 @@ void int8_product(const Int8Product& o) {
   for (; column < o.columns; ++column) int8_columns<1>(o, column);
 }
 
-constexpr FewBitLoops kLoops{kFewRows, kTileRows, &int4_product, &int8_product};
+constexpr FewBitLoops kLoops{kFewRows, kTileRows, &int4_product<float>, &int4_product<BFloat16>,
+                             &int8_product};
 const FewBitLoops& loops() { return kLoops; }
 
 }  // namespace treadle::simd::HWY_NAMESPACE

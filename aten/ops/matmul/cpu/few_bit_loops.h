@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "core/base/scalar_type.h"
+
 namespace treadle::simd {
 
 // Note [Packed int4]
@@ -24,12 +26,14 @@ inline constexpr int64_t kInt4Unit = kInt4Rows * kInt4Terms / 2;  // bytes
 
 // A row of the product is the sum over k of a[row, k] * ((q[j, k] - 8) * scale + zero), for rows j
 // of the weights.
+// S, the type of scales and zeros, is float or BFloat16.
+template <class S>
 struct Int4Product {
   const float* a;  // panels of `panel` rows, the last of the rest: element [k][row]
   int64_t rows, panel, terms;
   const uint8_t* weights;  // from the first block on
   int64_t blocks;
-  const float* scales;  // scale and zero of each row, groups at a distance of `pitch`
+  const S* scales;  // scale and zero of each row, groups at a distance of `pitch`
   int64_t group, pitch;
   float* out;
   int64_t out_pitch;
@@ -49,7 +53,8 @@ struct Int8Product {
 struct FewBitLoops {
   int64_t few_rows;  // so many rows, at most, are multiplied while weights are decoded
   int64_t panel;     // the rows of a panel where there are more
-  void (*int4)(const Int4Product&);
+  void (*int4)(const Int4Product<float>&);
+  void (*int4_bfloat16)(const Int4Product<BFloat16>&);
   void (*int8)(const Int8Product&);
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "aten/backend/cpu/convert.h"
+#include "aten/backend/cpu/gemm.h"
 #include "aten/backend/cpu/work_space.h"
 #include "aten/ops/_convert_weight_to_int4pack_for_cpu.h"
 #include "aten/ops/_weight_int4pack_mm_for_cpu.h"
@@ -23,6 +24,7 @@ using simd::kInt4Terms;
 
 constexpr int64_t kSlab = 512;         // rows that are multiplied at a time, which bounds memory
 constexpr int64_t kWork = 1 << 19;     // multiplications that are worth a thread
+constexpr int64_t kDecodedFrom = 16;   // more rows of int8 products are multiplied by gemm
 constexpr int64_t kColumnStep = 64;    // whole tiles of the vector code
 
 template <class T, class U>
@@ -55,6 +57,18 @@ void with_float_result(T* out, int64_t pitch, int64_t rows, int64_t columns, F&&
 
 // ---- int8 ----
 
+// Many rows: some of the weights are decoded, and multiplied as matrices of float32 are.
+void by_decoded(const simd::Int8Product& o) {
+  const WorkSpace<float> decoded(o.columns * o.terms);
+  convert_run(o.weights, decoded.data(), o.columns * o.terms);
+  gemm<float>({o.a, o.rows, o.terms, o.terms, 1}, {decoded.data(), o.terms, o.columns, 1, o.terms},
+              o.out, o.out_pitch, 1, 0);
+  for (int64_t r = 0; r < o.rows; ++r) {
+    float* const row = o.out + r * o.out_pitch;
+    for (int64_t j = 0; j < o.columns; ++j) row[j] *= o.scales[j];
+  }
+}
+
 template <class T>
 void weight_int8pack_mm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& scales,
                             const Tensor& out) {
@@ -62,16 +76,15 @@ void weight_int8pack_mm_cpu(const Tensor& self, const Tensor& mat2, const Tensor
                factors = aten::contiguous(scales);
   const int64_t rows = self.size(0), terms = self.size(1), columns = mat2.size(0);
   if (out.numel() == 0) return;
-  const simd::FewBitLoops& loops = simd::few_bit_loops();
   const WorkSpace<float> a(rows * terms), scale(columns);
   convert_run(x.data_as<T>(), a.data(), rows * terms);
   convert_run(factors.data_as<T>(), scale.data(), columns);
+  const auto multiply = rows > kDecodedFrom ? &by_decoded : simd::few_bit_loops().int8;
   for_columns(columns, rows, terms, [&](int64_t begin, int64_t end) {
     with_float_result(out.data_as<T>() + begin, columns, rows, end - begin,
                       [&](float* to, int64_t pitch) {
-                        loops.int8({a.data(), rows, terms,
-                                    weights.data_as<int8_t>() + begin * terms, end - begin,
-                                    scale.data() + begin, to, pitch});
+                        multiply({a.data(), rows, terms, weights.data_as<int8_t>() + begin * terms,
+                                  end - begin, scale.data() + begin, to, pitch});
                       });
   });
 }
@@ -102,38 +115,44 @@ void pack_panels(const Tensor& self, int64_t panel, float* to) {
 template <class T>
 void weight_int4pack_mm_cpu(const Tensor& self, const Tensor& mat2, int64_t group,
                             const Tensor& scales_and_zeros, const Tensor& out) {
+  // The vector code reads two types of scales.
+  using S = std::conditional_t<std::is_same_v<T, BFloat16>, BFloat16, float>;
   const Tensor weights = aten::contiguous(mat2), factors = aten::contiguous(scales_and_zeros);
   const int64_t rows = self.size(0), terms = self.size(1), columns = mat2.size(0);
   if (out.numel() == 0) return;
   const simd::FewBitLoops& loops = simd::few_bit_loops();
+  const WorkSpace<S> converted(std::is_same_v<S, T> ? 0 : factors.numel());
+  const S* scales = converted.data();
+  if constexpr (std::is_same_v<S, T>)
+    scales = factors.data_as<T>();
+  else
+    convert_run(factors.data_as<T>(), converted.data(), factors.numel());
   const int64_t panel = rows > loops.few_rows ? loops.panel : rows;
+  const int64_t slab = std::max(panel, kSlab / panel * panel);
   const WorkSpace<float> a(rows * terms);
   pack_panels<T>(self, panel, a.data());
-  const int64_t groups = terms / group;
-  const int64_t slab = std::max(panel, kSlab / panel * panel);
   for_columns(columns, rows, terms, [&](int64_t begin, int64_t end) {
-    const int64_t count = end - begin;
-    const T* const factor = factors.data_as<T>() + 2 * begin;
-    const float* scales = nullptr;
-    int64_t scale_pitch = 2 * columns;
-    const WorkSpace<float> wide(std::is_same_v<T, float> ? 0 : 2 * count * groups);
-    if constexpr (std::is_same_v<T, float>) {
-      scales = factor;
-    } else {
-      scales = wide.data();
-      scale_pitch = 2 * count;
-      for (int64_t g = 0; g < groups; ++g)
-        convert_run(factor + g * 2 * columns, wide.data() + g * scale_pitch, 2 * count);
-    }
     for (int64_t row = 0; row < rows; row += slab) {
       const int64_t some = std::min(slab, rows - row);
-      with_float_result(
-          out.data_as<T>() + row * columns + begin, columns, some, count,
-          [&](float* to, int64_t pitch) {
-            loops.int4({a.data() + row * terms, some, std::min(panel, some), terms,
-                        weights.data_as<uint8_t>() + begin * (terms / 2), count / kInt4Rows, scales,
-                        group, scale_pitch, to, pitch});
-          });
+      with_float_result(out.data_as<T>() + row * columns + begin, columns, some, end - begin,
+                        [&](float* to, int64_t pitch) {
+                          const simd::Int4Product<S> product{
+                              a.data() + row * terms,
+                              some,
+                              panel,
+                              terms,
+                              weights.data_as<uint8_t>() + begin * (terms / 2),
+                              (end - begin) / kInt4Rows,
+                              scales + 2 * begin,
+                              group,
+                              2 * columns,
+                              to,
+                              pitch};
+                          if constexpr (std::is_same_v<S, BFloat16>)
+                            loops.int4_bfloat16(product);
+                          else
+                            loops.int4(product);
+                        });
     }
   });
 }
