@@ -42,14 +42,14 @@ def test_the_dtype_of_the_result() -> None:
             (A, B.to(treadle.float32), ONE, ONE),
             {},
             ValueError,
-            "mat2 of a float8 dtype, got treadle.float32",
+            "mat2 of a float8 dtype or float4_e2m1fn_x2, got treadle.float32",
         ),
         (
             (A, B, treadle.ones(4), ONE),
             {},
             ValueError,
-            "scale_a of one number or of shape (4, 1), in float32, got shape (4,) in "
-            "treadle.float32",
+            "scale_a of one number or of shape (4, 1), in float32, or scales of blocks, got shape "
+            "(4,) in treadle.float32",
         ),
         (
             (A, B, ONE, ONE),

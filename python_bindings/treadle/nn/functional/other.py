@@ -7,7 +7,9 @@ from __future__ import annotations
 from typing import Any, Callable, Tuple
 
 from treadle._C import Tensor
+from treadle._functions.block_scales import ScalingType, SwizzleType
 from treadle._functions.older import conv_tbc
+from treadle._functions.scaled_products import scaled_mm
 from treadle._jit_internal import BroadcastingList1, BroadcastingList2, BroadcastingList3
 from treadle.functional import (
     has_torch_function,
