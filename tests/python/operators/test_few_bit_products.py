@@ -244,7 +244,8 @@ def pack(numbers: Any) -> Tensor:
         (
             lambda: mm4(x=treadle.ones(1, 64).double(), f=FACTORS.double()),
             NotImplementedError,
-            "dtype in (float16, bfloat16, float32), got float64",
+            "a device, layout and dtype that has a kernel, got cpu, strided, float64\n"
+            "kernels exist for: cpu (float16, bfloat16, float32)",
         ),
         (
             lambda: mm8(x=treadle.ones(1, 5)),
@@ -283,7 +284,8 @@ def pack(numbers: Any) -> Tensor:
         (
             lambda: pack(NUMBERS.long()),
             NotImplementedError,
-            "dtype int32, got int64",
+            "a device, layout and dtype that has a kernel, got cpu, strided, int64\n"
+            "kernels exist for: cpu (int32)",
         ),
     ],
 )
