@@ -55,3 +55,28 @@ def weight_int4pack_mm(make: Maker) -> Iterator[Sample]:
 
         factors = make((k // group, n, 2), 0.01, 0.1)
         yield Sample(make((m, k)), packed(numbers), group, factors, expect=expect, grad=False)
+
+
+FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+
+
+@samples("_float4_values")
+def float4_values(make: Maker) -> Iterator[Sample]:
+    def expect(x: Any) -> Any:
+        codes = np.stack((x & 15, x >> 4), -1).reshape(*x.shape[:-1], 2 * x.shape[-1])
+        return (np.where(codes & 8, -1.0, 1.0) * FLOAT4[codes & 7]).astype(np.float32)
+
+    for bytes in (np.arange(256, dtype=np.uint8), make((3, 5)), make((0, 2))):
+        yield Sample(bytes, expect=expect, exact=True)
+
+
+@samples("_float4_bytes")
+def float4_bytes(make: Maker) -> Iterator[Sample]:
+    def expect(x: Any) -> Any:
+        # No value of the samples is half way between two numbers.
+        codes = np.abs(np.abs(x)[..., None] - FLOAT4).argmin(-1) | np.signbit(x) * 8
+        pairs = codes.reshape(*x.shape[:-1], x.shape[-1] // 2, 2)
+        return (pairs[..., 0] | pairs[..., 1] << 4).astype(np.uint8)
+
+    yield Sample(make((3, 6), -8, 8), expect=expect, exact=True, grad=False)
+    yield Sample(make((0, 2)), expect=expect, exact=True, grad=False)

@@ -154,7 +154,8 @@ def test_every_power_of_two_and_what_lies_around_it() -> None:
         case = case[np.isfinite(case)]
         above = np.clip(np.searchsorted(powers, case.astype(np.float64)), 1, 254)
         up = case.astype(np.float64) >= 1.5 * powers[above - 1]
-        # Between 0 and the smallest power there is nothing to round down to; nor above the largest.
+        # The two smallest powers are an exception: what is larger than one becomes the other.
+        up |= (case > powers[0]) & (case < powers[1])
         wanted = np.where(up, above, above - 1)
         for signed in (case, -case):
             bits = treadle.from_numpy(signed).to(treadle.float8_e8m0fnu).view(treadle.uint8)

@@ -266,7 +266,7 @@ OTHERS: Mapping[str, str] = {
     "They compute each element by itself": """
         _dirichlet_grad _standard_gamma_grad _attention_dropout_mask nll_loss_backward
         grid_sampler_2d grid_sampler_3d _gru_cell _gru_cell_backward _lstm_cell
-        _lstm_cell_backward
+        _lstm_cell_backward _float4_values _float4_bytes
         """,
     "They add one term for each overlapping window": "col2im _avg_pool_backward",
     "They compute one time step after the other": "_ctc_loss _ctc_loss_backward",
