@@ -31,9 +31,9 @@ Tensor computed(const Tensor& t);
 void store(const Tensor& dst, const Tensor& src);
 
 // float4_e2m1fn_x2 has two numbers of 4 bits in a byte, the first in the lower half. They have a
-// sign, two bits of exponent and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4 and 6. These are the value
-// of one, and the one nearest to a value, of two the even one. What is too large becomes 6, and so
-// does NaN, since there are neither infinities nor NaN.
+// sign, two bits of exponent and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4 and 6. The first function
+// returns the value of one, the second the one nearest to a value, of two the even one. What is too
+// large becomes 6, and so does NaN, since there are neither infinities nor NaN.
 float float4_value(uint8_t bits);
 uint8_t float4_bits(float value);
 

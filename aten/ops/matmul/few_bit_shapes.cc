@@ -46,11 +46,11 @@ TensorSpec weight_int4pack_mm(const char* op, const Tensor& self, const Tensor& 
                             "expected packed weights of shape (n, ", self.size(1) / 2,
                             ") with n in multiples of 16, got ", mat2.sizes());
   const int64_t groups = self.size(1) / group;
-  check<ErrorKind::Runtime>(
-      scales_and_zeros.dim() == 3 && scales_and_zeros.size(0) == groups &&
-          scales_and_zeros.size(1) == mat2.size(0) && scales_and_zeros.size(2) == 2,
-      OpName(op), "expected qScaleAndZeros of shape (", groups, ", ", mat2.size(0), ", 2), got ",
-      scales_and_zeros.sizes());
+  check<ErrorKind::Runtime>(scales_and_zeros.dim() == 3 && scales_and_zeros.size(0) == groups &&
+                                scales_and_zeros.size(1) == mat2.size(0) &&
+                                scales_and_zeros.size(2) == 2,
+                            OpName(op), "expected qScaleAndZeros of shape (", groups, ", ",
+                            mat2.size(0), ", 2), got ", scales_and_zeros.sizes());
   return {{self.size(0), mat2.size(0)}, self.dtype(), self.device()};
 }
 

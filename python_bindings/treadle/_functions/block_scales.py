@@ -39,9 +39,9 @@ class ScalingType(IntEnum):
 class SwizzleType(IntEnum):
     """The order of the scales of blocks.
 
-    NO_SWIZZLE: a matrix beside its matrix. SWIZZLE_32_4_4: tiles of 128 rows x 4 blocks, as NVIDIA's
-    devices read them; SWIZZLE_32_8: tiles of 32 rows x 8 blocks, as AMD's do. Swizzled scales have
-    whole tiles, and any shape with so many elements.
+    NO_SWIZZLE: a matrix beside its matrix. SWIZZLE_32_4_4: tiles of 128 rows x 4 blocks, which
+    NVIDIA's devices read; SWIZZLE_32_8: tiles of 32 rows x 8 blocks, which AMD's read. Swizzled
+    scales have whole tiles, and any shape with so many elements.
     """
 
     NO_SWIZZLE = 0
@@ -233,6 +233,6 @@ def recipe_of_block_scales(name: str, operand: Operand, scale: Tensor) -> Scalin
                 return recipe
     whole = operand.shape(operand.rows, 1)
     raise ValueError(
-        f"{operand.op}: expected {name} of one number or of shape {whole}, in float32, or scales of "
-        f"blocks, got shape {tuple(scale.shape)} in {scale.dtype}"
+        f"{operand.op}: expected {name} of one number or of shape {whole}, in float32, or scales "
+        f"of blocks, got shape {tuple(scale.shape)} in {scale.dtype}"
     )

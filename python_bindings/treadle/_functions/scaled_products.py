@@ -55,9 +55,7 @@ def _product(
     if out is not None and dtype != out.dtype:
         raise RuntimeError(f"{op}: expected out of dtype {out_dtype}, got {out.dtype}")
     if bias is not None and tuple(bias.shape) != (right.rows,):
-        raise RuntimeError(
-            f"{op}: expected bias of shape ({right.rows},), got {tuple(bias.shape)}"
-        )
+        raise RuntimeError(f"{op}: expected bias of shape ({right.rows},), got {tuple(bias.shape)}")
     product = _C.mm(factors[0], factors[1].t())
     if bias is not None:
         product = product + bias.to(_C.float32)

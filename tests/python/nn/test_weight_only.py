@@ -24,7 +24,9 @@ DTYPES = [treadle.float32, treadle.bfloat16, treadle.float16]
 def model(dtype: treadle.dtype = treadle.float32, device: str = "cpu") -> nn.Module:
     treadle.manual_seed(0)
     layers = nn.Sequential(
-        nn.Linear(256, 50), nn.ReLU(), nn.Sequential(nn.Linear(50, 256), nn.Linear(256, 3, bias=False))
+        nn.Linear(256, 50),
+        nn.ReLU(),
+        nn.Sequential(nn.Linear(50, 256), nn.Linear(256, 3, bias=False)),
     )
     return layers.to(dtype).to(device)
 
@@ -135,7 +137,9 @@ def test_which_layers_are_replaced() -> None:
         }
     )
     net.eval()
-    quantize_(net, Int4WeightOnlyConfig(32), lambda m, name: type(m) is nn.Linear and name != "head")
+    quantize_(
+        net, Int4WeightOnlyConfig(32), lambda m, name: type(m) is nn.Linear and name != "head"
+    )
     assert net["one"] is net["two"][0] and isinstance(net["one"], Int4WeightOnlyLinear)
     assert type(net["head"]) is nn.Linear and not net["one"].training
     out_proj = net["attention"].out_proj
@@ -153,7 +157,9 @@ def test_layers_say_what_they_are() -> None:
     assert repr(Int4WeightOnlyLinear(linear, 32)) == (
         "Int4WeightOnlyLinear(in_features=64, out_features=5, bias=True, group_size=32)"
     )
-    assert {k: tuple(v.shape) for k, v in Int4WeightOnlyLinear(linear, 32).state_dict().items()} == {
+    assert {
+        k: tuple(v.shape) for k, v in Int4WeightOnlyLinear(linear, 32).state_dict().items()
+    } == {
         "bias": (5,),
         "weight": (16, 32),
         "scales_and_zeros": (2, 16, 2),
@@ -194,8 +200,8 @@ INT4, INT8 = Int4WeightOnlyConfig(64), Int8WeightOnlyConfig()
         (
             lambda: quantize_(model(), INT4),
             ValueError,
-            "Int4WeightOnlyLinear: expected in_features in multiples of group_size = 64, got 50, in "
-            "'2.0'; filter_fn can leave this layer out",
+            "Int4WeightOnlyLinear: expected in_features in multiples of group_size = 64, got 50, "
+            "in '2.0'; filter_fn can leave this layer out",
         ),
         (
             lambda: quantize_(infinite(), INT8),
@@ -220,6 +226,12 @@ INT4, INT8 = Int4WeightOnlyConfig(64), Int8WeightOnlyConfig()
             TypeError,
             "quantize_: expected filter_fn to choose layers of class Linear inside of the model, "
             "got Sequential ''",
+        ),
+        (
+            lambda: quantize_(nn.Linear(4, 3), INT8),
+            TypeError,
+            "quantize_: expected filter_fn to choose layers of class Linear inside of the model, "
+            "got Linear ''",
         ),
         (
             lambda: Int8WeightOnlyLinear(nn.Linear(4, 3))(treadle.ones(2, 5)),

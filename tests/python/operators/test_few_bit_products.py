@@ -47,9 +47,7 @@ def int4(x: Tensor, numbers: Tensor, group: int, factors: Tensor) -> Tensor:
 
 
 def int4_by_definition(x: Tensor, numbers: Tensor, group: int, factors: Tensor) -> Tensor:
-    scale, zero = (
-        factors.double()[:, :, i].t().repeat_interleave(group, 1) for i in range(2)
-    )
+    scale, zero = (factors.double()[:, :, i].t().repeat_interleave(group, 1) for i in range(2))
     return x.double() @ ((numbers.double() - 8) * scale + zero).t()
 
 
@@ -140,7 +138,9 @@ def test_strided_arguments() -> None:
     x, weight, scales = int8_operands(6, 32, 64, treadle.float32)
     wanted = treadle._weight_int8pack_mm(x, weight, scales)
     found = treadle._weight_int8pack_mm(
-        x.t().contiguous().t(), weight.t().contiguous().t(), treadle.stack((scales, scales), 1)[:, 1]
+        x.t().contiguous().t(),
+        weight.t().contiguous().t(),
+        treadle.stack((scales, scales), 1)[:, 1],
     )
     assert treadle.equal(found, wanted)
 
@@ -267,17 +267,20 @@ def pack(numbers: Any) -> Tensor:
         (
             lambda: pack(NUMBERS[:15]),
             RuntimeError,
-            "a matrix with rows in multiples of 16 and columns in multiples of 8, got shape (15, 8)",
+            "a matrix with rows in multiples of 16 and columns in multiples of 8, got shape "
+            "(15, 8)",
         ),
         (
             lambda: pack(NUMBERS[:, :7]),
             RuntimeError,
-            "a matrix with rows in multiples of 16 and columns in multiples of 8, got shape (16, 7)",
+            "a matrix with rows in multiples of 16 and columns in multiples of 8, got shape "
+            "(16, 7)",
         ),
         (
             lambda: pack(NUMBERS[0]),
             RuntimeError,
-            "a matrix with rows in multiples of 16 and columns in multiples of 8, got shape (8,)",
+            "a matrix with rows in multiples of 16 and columns in multiples of 8, got shape "
+            "(8,)",
         ),
         (lambda: pack(NUMBERS + 16), RuntimeError, "numbers from 0 to 15, got 16"),
         (lambda: pack(NUMBERS - 1), RuntimeError, "numbers from 0 to 15, got -1"),

@@ -16,7 +16,11 @@ from treadle.ao.quantization.block_scaled import pack_float4, unpack_float4
 CODES = np.array(
     [
         (-1.0) ** (code >> 3)
-        * ((code & 1) * 0.5 if code & 6 == 0 else (1 + (code & 1) / 2) * 2.0 ** ((code >> 1 & 3) - 1))
+        * (
+            (code & 1) * 0.5
+            if code & 6 == 0
+            else (1 + (code & 1) / 2) * 2.0 ** ((code >> 1 & 3) - 1)
+        )
         for code in range(16)
     ],
     np.float32,

@@ -118,8 +118,7 @@ HWY_INLINE void add_run(const V (&sums)[kRows][kVectors], double* totals) {
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v)
-      add_wide(sums[r][v], totals + (r * kVectors + v) * kLanes);
+    for (int v = 0; v < kVectors; ++v) add_wide(sums[r][v], totals + (r * kVectors + v) * kLanes);
   }
 }
 
@@ -161,9 +160,8 @@ HWY_NOINLINE void few_rows(const Int4Product<S>& o, int64_t block) {
     V sums[kRows][kVectors];
     clear(sums);
     each_term<kBlocks>(o, block, begin, std::min(o.terms, begin + kRun),
-                       [&](int64_t k, const V(&w)[kVectors]) HWY_ATTR {
-                         add_term(o.a + k * kRows, w, sums);
-                       });
+                       [&](int64_t k, const V(&w)[kVectors])
+                           HWY_ATTR { add_term(o.a + k * kRows, w, sums); });
     add_run(sums, totals);
   }
   write_totals<kColumns>(o, totals, 0, kRows, block);
@@ -204,8 +202,7 @@ HWY_NOINLINE void many_rows(const Int4Product<S>& o, int64_t block, std::vector<
                        [&](int64_t k, const V(&w)[kVectors]) HWY_ATTR {
                          float* const to = decoded + (k - begin) * kColumns;
 #pragma GCC unroll 16
-                         for (int v = 0; v < kVectors; ++v)
-                           hn::StoreU(w[v], D(), to + v * kLanes);
+                         for (int v = 0; v < kVectors; ++v) hn::StoreU(w[v], D(), to + v * kLanes);
                        });
     for (int64_t row = 0; row < o.rows; row += o.panel) {
       const int64_t rows = std::min(o.panel, o.rows - row);
@@ -267,8 +264,8 @@ HWY_NOINLINE void dots(const Int8Product& o, int64_t row, int64_t column) {
       V w[kColumns];
 #pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c)
-        w[c] = hn::ConvertTo(
-            d, hn::PromoteTo(numbers, hn::LoadU(bytes, weights + c * o.terms + k)));
+        w[c] =
+            hn::ConvertTo(d, hn::PromoteTo(numbers, hn::LoadU(bytes, weights + c * o.terms + k)));
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
         const V x = hn::LoadU(d, a + r * o.terms + k);

@@ -22,16 +22,16 @@ namespace {
 using simd::kInt4Rows;
 using simd::kInt4Terms;
 
-constexpr int64_t kSlab = 512;         // rows that are multiplied at a time, which bounds memory
-constexpr int64_t kWork = 1 << 19;     // multiplications that are worth a thread
-constexpr int64_t kDecodedFrom = 16;   // more rows of int8 products are multiplied by gemm
-constexpr int64_t kColumnStep = 64;    // whole tiles of the vector code
+constexpr int64_t kSlab = 512;        // rows that are multiplied at a time, which bounds memory
+constexpr int64_t kWork = 1 << 19;    // multiplications that are worth a thread
+constexpr int64_t kDecodedFrom = 16;  // more rows of int8 products are multiplied by gemm
+constexpr int64_t kColumnStep = 64;   // whole tiles of the vector code
 
 template <class T, class U>
 void convert_run(const T* from, U* to, int64_t count) {
-  simd::converter(scalar_type_of<T>, scalar_type_of<U>)(
-      reinterpret_cast<const char*>(from), sizeof(T), reinterpret_cast<char*>(to), sizeof(U),
-      count);
+  simd::converter(scalar_type_of<T>, scalar_type_of<U>)(reinterpret_cast<const char*>(from),
+                                                        sizeof(T), reinterpret_cast<char*>(to),
+                                                        sizeof(U), count);
 }
 
 // f(begin, end) for ranges of columns, each of whole tiles.
@@ -163,12 +163,11 @@ void convert_weight_to_int4pack_cpu(const Tensor& self, int64_t, const Tensor& o
   const Tensor weights = aten::contiguous(self);
   const int64_t rows = self.size(0), terms = self.size(1);
   const T* const from = weights.data_as<T>();
-  const T* const wrong = std::find_if(from, from + rows * terms,
-                                      [](T q) { return static_cast<uint32_t>(q) > 15; });
-  check<ErrorKind::Runtime>(wrong == from + rows * terms,
-                            OpName("_convert_weight_to_int4pack_for_cpu"),
-                            "expected numbers from 0 to 15, got ",
-                            wrong == from + rows * terms ? T(0) : *wrong);
+  const T* const wrong =
+      std::find_if(from, from + rows * terms, [](T q) { return static_cast<uint32_t>(q) > 15; });
+  check<ErrorKind::Runtime>(
+      wrong == from + rows * terms, OpName("_convert_weight_to_int4pack_for_cpu"),
+      "expected numbers from 0 to 15, got ", wrong == from + rows * terms ? T(0) : *wrong);
   uint8_t* const to = out.data_as<uint8_t>();
   parallel_for(rows / kInt4Rows, std::max<int64_t>(1, 2048 / std::max<int64_t>(1, terms)),
                [&](int64_t begin, int64_t end) {

@@ -33,7 +33,7 @@ class Int8WeightOnlyConfig:
 
 @dataclass(frozen=True)
 class Int4WeightOnlyConfig:
-    """Weights of 4 bits, with a scale and a zero for each `group_size` weights of an output feature.
+    """Weights of 4 bits, with a scale and a zero for each group of weights of an output feature.
 
     group_size: 32, 64, 128 or 256, a divisor of in_features. ValueError for others.
     """
@@ -162,8 +162,8 @@ class Int4WeightOnlyLinear(_WeightOnlyLinear):
         return f"{super().extra_repr()}, group_size={self.group_size}"
 
 
-def _is_linear(module: nn.Module, fqn: str) -> bool:
-    return type(module) is nn.Linear and bool(fqn)
+def _is_linear(module: nn.Module, _: str) -> bool:
+    return type(module) is nn.Linear
 
 
 def _converted(linear: nn.Linear, config: Config) -> _WeightOnlyLinear:

@@ -87,6 +87,8 @@ __all__ = [
     "BroadcastingList3",
     "GRID_SAMPLE_INTERPOLATION_MODES",
     "GRID_SAMPLE_PADDING_MODES",
+    "ScalingType",
+    "SwizzleType",
     "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d_with_indices",
@@ -98,4 +100,5 @@ __all__ = [
     "has_torch_function",
     "has_torch_function_unary",
     "has_torch_function_variadic",
+    "scaled_mm",
 ]
