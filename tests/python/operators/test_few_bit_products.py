@@ -279,8 +279,7 @@ def pack(numbers: Any) -> Tensor:
         (
             lambda: pack(NUMBERS[0]),
             RuntimeError,
-            "a matrix with rows in multiples of 16 and columns in multiples of 8, got shape "
-            "(8,)",
+            "a matrix with rows in multiples of 16 and columns in multiples of 8, got shape (8,)",
         ),
         (lambda: pack(NUMBERS + 16), RuntimeError, "numbers from 0 to 15, got 16"),
         (lambda: pack(NUMBERS - 1), RuntimeError, "numbers from 0 to 15, got -1"),

@@ -325,10 +325,7 @@ namespace treadle::simd {
 
 HWY_EXPORT(loops);
 
-const FewBitLoops& few_bit_loops() {
-  static const FewBitLoops& of_target = HWY_DYNAMIC_DISPATCH(loops)();
-  return of_target;
-}
+const FewBitLoops& few_bit_loops() { return HWY_DYNAMIC_DISPATCH(loops)(); }
 
 }  // namespace treadle::simd
 #endif  // HWY_ONCE
