@@ -70,8 +70,9 @@ def to_mxfp8(x: Tensor) -> Tuple[Tensor, Tensor]:
 def to_nvfp4(x: Tensor) -> Tuple[Tensor, Tensor]:
     """NVFP4: `x` (..., k) as float4_e2m1fn_x2 (..., k / 2), and scales (..., k / 16).
 
-    A scale is a sixth of the largest magnitude of its block, as float8_e4m3fn. For a tensor whose magnitudes
-    are not between 0.1 and 2688, divide it by one number first, and multiply the product by it.
+    A scale is a sixth of the largest magnitude of its block, as float8_e4m3fn. For a tensor whose
+    magnitudes are not between 0.1 and 2688, divide it by one number first, and multiply the
+    product by it.
     RuntimeError for a k that is no multiple of 16.
     """
     blocks = _blocks("to_nvfp4", x, 16)

@@ -260,13 +260,13 @@ OTHERS: Mapping[str, str] = {
         mode scatter.src scatter.value _searchsorted sort _sort_values topk tril triu embedding
         im2col _cat _stack _index_integer _max_pool_gather _max_unpool max_pool1d_with_indices
         max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d
-        adaptive_max_pool3d _convert_weight_to_int4pack_for_cpu
+        adaptive_max_pool3d
         """,
     "They count elements": "all all.dim all.dims any any.dim any.dims histc",
     "They compute each element by itself": """
         _dirichlet_grad _standard_gamma_grad _attention_dropout_mask nll_loss_backward
         grid_sampler_2d grid_sampler_3d _gru_cell _gru_cell_backward _lstm_cell
-        _lstm_cell_backward _float4_values _float4_bytes
+        _lstm_cell_backward _float4_bytes
         """,
     "They add one term for each overlapping window": "col2im _avg_pool_backward",
     "They compute one time step after the other": "_ctc_loss _ctc_loss_backward",
