@@ -31,6 +31,7 @@ constexpr Format kE4m3fn{3, 7, 0x7e, 0x7e, 0x7f, false};  // it has no infinity:
 constexpr Format kE5m2{2, 15, 0x7b, 0x7c, 0x7f, false};
 constexpr Format kE4m3fnuz{3, 8, 0x7f, 0x80, 0x80, true};
 constexpr Format kE5m2fnuz{2, 16, 0x7f, 0x80, 0x80, true};
+constexpr Format kE2m1fn{1, 1, 0x7, 0x7, 0x7, false};  // it has no NaN, either
 
 constexpr float power_of_two(int exponent) {
   return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
@@ -147,6 +148,16 @@ void visit_stored(ScalarType t, F&& f) {
 }
 
 }  // namespace
+
+float float4_value(uint8_t bits) {
+  return SmallFloat<kE2m1fn>::to_float(static_cast<uint8_t>((bits & 8) << 4 | (bits & 7)));
+}
+
+uint8_t float4_bits(float value) {
+  if (std::isnan(value)) return kE2m1fn.largest;
+  const int bits = SmallFloat<kE2m1fn>::from_float(value);
+  return static_cast<uint8_t>(bits >> 4 | (bits & 7));
+}
 
 void copy_anywhere(const Tensor& dst, const Tensor& src) {
   if (dst.is_cpu() && src.is_cpu())

@@ -30,6 +30,13 @@ Tensor computed(const Tensor& t);
 // NaN in the other types without an infinity.
 void store(const Tensor& dst, const Tensor& src);
 
+// float4_e2m1fn_x2 has two numbers of 4 bits in a byte, the first in the lower half. They have a
+// sign, two bits of exponent and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4 and 6. The first function
+// returns the value of one, the second the one nearest to a value, of two the even one. What is too
+// large becomes 6, and so does NaN, since there are neither infinities nor NaN.
+float float4_value(uint8_t bits);
+uint8_t float4_bits(float value);
+
 // A copy on the CPU, on a device or between the two.
 void copy_anywhere(const Tensor& dst, const Tensor& src);
 

@@ -141,6 +141,27 @@ def test_powers_of_two_are_rounded_up_from_the_middle_on() -> None:
     assert treadle.tensor([float("nan"), float("inf")]).to(treadle.float8_e8m0fnu).isnan().all()
 
 
+def test_every_power_of_two_and_what_lies_around_it() -> None:
+    powers = np.array([2.0 ** (p - 127) for p in range(255)])
+    exact = every_pattern("float8_e8m0fnu").to(treadle.float32).numpy()
+    np.testing.assert_array_equal(exact[:255], powers.astype(np.float32))
+    assert np.isnan(exact[255])
+    middles = (1.5 * powers[:-1]).astype(np.float32)
+    cases = [powers.astype(np.float32), middles]
+    for known in tuple(cases):
+        cases += [np.nextafter(known, np.float32(towards)) for towards in (0, np.inf)]
+    for case in cases:
+        case = case[np.isfinite(case)]
+        above = np.clip(np.searchsorted(powers, case.astype(np.float64)), 1, 254)
+        up = case.astype(np.float64) >= 1.5 * powers[above - 1]
+        # The two smallest powers are an exception: what is larger than one becomes the other.
+        up |= (case > powers[0]) & (case < powers[1])
+        wanted = np.where(up, above, above - 1)
+        for signed in (case, -case):
+            bits = treadle.from_numpy(signed).to(treadle.float8_e8m0fnu).view(treadle.uint8)
+            np.testing.assert_array_equal(bits.numpy(), wanted)
+
+
 @pytest.mark.parametrize("name", FLOAT8)
 def test_other_dtypes_convert_by_way_of_float32(name: str) -> None:
     dtype = getattr(treadle, name)

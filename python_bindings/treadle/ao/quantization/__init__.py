@@ -9,6 +9,8 @@ from typing import Any
 from treadle import _names, nn
 from treadle._C import Tensor
 
+from .weight_only import Int4WeightOnlyConfig, Int8WeightOnlyConfig, quantize_  # noqa: F401
+
 
 class QuantStub(nn.Module):
     """Where tensors would be quantized. It gives back its argument."""
