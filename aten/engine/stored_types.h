@@ -1,4 +1,5 @@
-// Types for storage only (is_stored() in core/base/scalar_type.h): the meaning of their bits.
+// Types for storage only (is_stored() in core/base/scalar_type.h), also those that programs
+// register: the meaning of their bits.
 //
 //   store(eighths, values);          // rounds float32 values to float8
 //   Tensor wide = computed(eighths); // and back, exactly
@@ -10,11 +11,11 @@
 
 namespace treadle {
 
-// The type that holds each value: float32, of the complex ones complex64.
-ScalarType computed_type(ScalarType stored);
-// The unsigned integer of the same size: what moves elements moves these.
+// The integer of the same size: what moves elements moves these.
 ScalarType carrier_type(ScalarType stored);
 
+// Whether each element is a value: not several, and not one that needs a scale.
+bool is_convertible(ScalarType stored);
 // NotImplementedError for a type whose elements are several values, which nothing converts.
 void require_convertible(ScalarType stored);
 

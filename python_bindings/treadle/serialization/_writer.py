@@ -19,7 +19,13 @@ from typing import Any, Iterator
 from treadle import _C, _names
 from treadle._C import Tensor
 from treadle._names.pytorch_paths import PACKAGE_IN_FILES, path_in_files
-from treadle._rebuild import lazy_bits, reduce_tensor, sparse_parts
+from treadle._rebuild import (
+    is_registered,
+    lazy_bits,
+    parts_of_layout,
+    reduce_tensor,
+    sparse_parts,
+)
 from treadle._tensor.storage_types import STORAGE_NAMES, UNTYPED_NAME
 from treadle._tensor.untyped_storage import typed_storages
 from treadle.serialization._storages import Placement, location_of
@@ -57,6 +63,9 @@ _GLOBALS = {
         ("torch._utils", "_rebuild_wrapper_subclass"),
         ("torch._tensor", "_rebuild_from_type_v2"),
         ("torch.serialization", "_get_layout"),
+        ("treadle._rebuild", "dtype_named"),
+        ("treadle._rebuild", "layout_named"),
+        ("treadle._rebuild", "rebuild_layout_tensor"),
         ("torch", "Size"),
         ("torch", "device"),
     )
@@ -119,22 +128,27 @@ class CheckpointPickler(pickle._Pickler):
         if isinstance(obj, Tensor):
             return self._reduce_tensor(obj)
         if isinstance(obj, _C.dtype):
-            return str(obj).rpartition(".")[2]
+            name = str(obj).rpartition(".")[2]
+            return name if obj in STORAGE_NAMES else (_GLOBALS["dtype_named"], (name,))
         if isinstance(obj, _C.Size):
             return _GLOBALS["Size"], (tuple(obj),)
         if isinstance(obj, _C.device):
             index = () if obj.index is None else (obj.index,)
             return _GLOBALS["device"], (obj.type, *index)
         if isinstance(obj, _C.layout):
+            if is_registered(obj):
+                return _GLOBALS["layout_named"], (str(obj).rpartition(".")[2],)
             return _GLOBALS["_get_layout"], ("torch." + str(obj).rpartition(".")[2],)
         return NotImplemented
 
     def _reduce_tensor(self, tensor: Tensor) -> Any:
         from treadle import nn
 
-        if tensor.layout != _C.strided:
-            return _GLOBALS["_rebuild_sparse_tensor"], sparse_parts(tensor)
         cls, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
+        if tensor.layout != _C.strided and cls is not nn.Parameter:
+            if is_registered(tensor.layout):
+                return _GLOBALS["rebuild_layout_tensor"], parts_of_layout(tensor)
+            return _GLOBALS["_rebuild_sparse_tensor"], sparse_parts(tensor)
         if _C._is_wrapper(tensor) and _is_plain(cls):
             _, arguments, *rest = reduce_tensor(tensor)
             made = (_GLOBALS["_rebuild_wrapper_subclass"], cls, arguments, rest[0] if rest else {})
@@ -160,7 +174,7 @@ class CheckpointPickler(pickle._Pickler):
         if tensor.device.type == "meta":
             arguments: tuple = (tensor.dtype, *geometry, wants_grad)
             return _GLOBALS["_rebuild_meta_tensor_no_storage"], arguments
-        name = STORAGE_NAMES[tensor.dtype]
+        name = STORAGE_NAMES.get(tensor.dtype, UNTYPED_NAME)
         storage = self._reference(tensor.untyped_storage(), name, tensor.element_size())
         arguments = (storage, tensor.storage_offset(), *geometry, wants_grad, OrderedDict())
         # Said only where it is so, as most readers expect.
