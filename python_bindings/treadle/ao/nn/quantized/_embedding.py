@@ -1,0 +1,196 @@
+"""Tables of rows in eight bits; a row that is looked up becomes floats."""
+
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from treadle import _C, nn
+from treadle._C import Tensor
+from treadle._introspection.build import per_channel_affine_float_qparams
+from treadle.ao.nn import qat
+from treadle.ao.nn._weights import WithState, check_type, check_weight_dtype, quantized_weight
+from treadle.nn import functional
+
+
+class EmbeddingPackedParams(WithState):
+    """The quantized table (num_embeddings, embedding_dim), under the names that it has in a file."""
+
+    _version = 1
+    _kept = ("dtype", "_packed_weight")
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        self.dtype = weight.dtype
+        self._packed_weight = weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The argument."""
+        return x
+
+
+def _zeros(rows: int, columns: int) -> Tensor:
+    scales, zero_points = _C.ones(rows), _C.zeros(rows)
+    return _C.quantize_per_channel(_C.zeros(rows, columns), scales, zero_points, 0, _C.quint8)
+
+
+class _Table(WithState):
+    _version = 1
+    _name = ""
+    _float_classes: Any = ()
+
+    def _set_up(self, rows: int, columns: int, weight: Optional[Tensor], dtype: Any) -> None:
+        check_weight_dtype(type(self).__name__, dtype, (_C.quint8,))
+        self.num_embeddings, self.embedding_dim = rows, columns
+        if weight is not None and tuple(weight.shape) != (rows, columns):
+            raise AssertionError(
+                f"{type(self).__name__}: expected a weight of shape {(rows, columns)}, got "
+                f"{tuple(weight.shape)}"
+            )
+        self._packed_params = EmbeddingPackedParams(
+            _zeros(rows, columns) if weight is None else weight
+        )
+
+    def weight(self) -> Tensor:
+        """The quantized table."""
+        return self._packed_params._packed_weight
+
+    def set_weight(self, w: Tensor) -> None:
+        """Put in a quantized table (num_embeddings, embedding_dim)."""
+        self._packed_params._packed_weight = w
+
+    def _rows(self, indices: Tensor) -> Tensor:
+        """The rows for indices of one dimension, as floats."""
+        table = self.weight()
+        chosen = table.int_repr()[indices].float()
+        scales = table.q_per_channel_scales().float()[indices]
+        zero_points = table.q_per_channel_zero_points().float()[indices]
+        return (chosen - zero_points[:, None]) * scales[:, None]
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the table."""
+        return self._packed_params.dtype
+
+    @classmethod
+    def _quantized_from(cls, mod: Any) -> Tensor:
+        what = f"nn.quantized.{cls.__name__}.from_float"
+        check_type(what, mod, cls._float_classes)
+        observer = getattr(mod, "weight_fake_quant", None) or mod.qconfig.weight()
+        check_weight_dtype(cls.__name__, observer.dtype, (_C.quint8,))
+        if observer.qscheme != per_channel_affine_float_qparams:
+            raise AssertionError(
+                f"{what}: expected weights of {per_channel_affine_float_qparams} (see "
+                f"float_qparams_weight_only_qconfig), got {observer.qscheme}"
+            )
+        observer(mod.weight)
+        return quantized_weight(mod.weight, observer)
+
+    def _get_name(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"{self._get_name()}({self.extra_repr()})"
+
+    def extra_repr(self) -> str:
+        """The sizes, the dtype and the scheme."""
+        return (
+            f"num_embeddings={self.num_embeddings}, embedding_dim={self.embedding_dim}, "
+            f"dtype={self.dtype}, qscheme={self.weight().qscheme()}"
+        )
+
+
+class Embedding(_Table):
+    """Rows of a table that is kept as quint8, with a scale and a zero point for each row.
+
+    Indices of any shape give floats (*shape, embedding_dim). AssertionError for a table of another
+    shape or dtype.
+    """
+
+    _name = "QuantizedEmbedding"
+    _float_classes = (nn.Embedding, qat.Embedding)
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: Optional[int] = None,
+        _weight: Optional[Tensor] = None,
+        dtype: Any = _C.quint8,
+    ) -> None:
+        super().__init__()
+        self._set_up(num_embeddings, embedding_dim, _weight, dtype)
+        self.padding_idx = padding_idx
+
+    def forward(self, indices: Tensor) -> Tensor:
+        """The rows, as floats."""
+        return self._rows(indices.reshape(-1)).reshape(*indices.shape, self.embedding_dim)
+
+    @classmethod
+    def from_float(cls, mod: Any) -> Embedding:
+        """From a layer with a QConfig whose weights have a zero point of floats."""
+        weight = cls._quantized_from(mod)
+        return cls(mod.num_embeddings, mod.embedding_dim, mod.padding_idx, weight)
+
+
+class EmbeddingBag(_Table):
+    """Sums, means or maxima of bags of rows of a table that is kept as quint8; see nn.EmbeddingBag.
+
+    AssertionError for a table of another shape or dtype.
+    """
+
+    _name = "QuantizedEmbeddingBag"
+    _float_classes = (nn.EmbeddingBag, qat.EmbeddingBag)
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        mode: str = "sum",
+        _weight: Optional[Tensor] = None,
+        include_last_offset: bool = False,
+        padding_idx: Optional[int] = None,
+        dtype: Any = _C.quint8,
+    ) -> None:
+        super().__init__()
+        self._set_up(num_embeddings, embedding_dim, _weight, dtype)
+        self.mode, self.include_last_offset = mode, include_last_offset
+        self.padding_idx = padding_idx
+
+    def forward(
+        self,
+        indices: Tensor,
+        offsets: Optional[Tensor] = None,
+        per_sample_weights: Optional[Tensor] = None,
+    ) -> Tensor:
+        """A row of floats for each bag."""
+        # Each index takes its own row, so that only these become floats.
+        flat = indices.reshape(-1)
+        places = _C.arange(flat.numel(), device=flat.device).reshape(indices.shape)
+        rows = self._rows(flat)
+        if self.padding_idx is not None:
+            # Padding is a row of its own, after all others.
+            places = places.where(indices != self.padding_idx % self.num_embeddings, len(flat))
+            rows = _C.cat([rows, rows.new_zeros(1, self.embedding_dim)])
+        return functional.embedding_bag(
+            places,
+            rows,
+            offsets,
+            mode=self.mode,
+            per_sample_weights=per_sample_weights,
+            include_last_offset=self.include_last_offset,
+            padding_idx=None if self.padding_idx is None else len(flat),
+        )
+
+    @classmethod
+    def from_float(cls, mod: Any) -> EmbeddingBag:
+        """From a layer with a QConfig whose weights have a zero point of floats."""
+        return cls(
+            mod.num_embeddings,
+            mod.embedding_dim,
+            mod.mode,
+            cls._quantized_from(mod),
+            mod.include_last_offset,
+            mod.padding_idx,
+        )
