@@ -51,6 +51,11 @@ def is_per_channel(qscheme: Any) -> bool:
     return qscheme in PER_CHANNEL
 
 
+def is_quantized_dtype(dtype: Any) -> bool:
+    """Whether a dtype has quantized numbers."""
+    return dtype in _RANGES or dtype == _C.quint4x2
+
+
 def validate_qmin_qmax(quant_min: int, quant_max: int) -> None:
     """AssertionError where the range has no zero, or is empty."""
     if not quant_min <= 0 <= quant_max or quant_min >= quant_max:
