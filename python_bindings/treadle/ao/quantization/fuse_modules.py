@@ -28,14 +28,17 @@ def fuse_known_modules(
     The hooks before the first layer and after the last one move to the fused layer. AssertionError
     for layers that cannot be one."""
     kinds = tuple(type_before_parametrizations(mod) for mod in mod_list)
+    method = get_fuser_method(kinds, additional_fuser_method_mapping)
     first, last = mod_list[0], mod_list[-1]
-    fused = get_fuser_method(kinds, additional_fuser_method_mapping)(is_qat, *mod_list)
-    for hook in first._forward_pre_hooks.values():
-        fused.register_forward_pre_hook(hook)
+    before, after = list(first._forward_pre_hooks.values()), list(last._forward_hooks.values())
+    # Before they are fused: the fused layer may have copies of them inside.
     first._forward_pre_hooks.clear()
-    for hook in last._forward_hooks.values():
-        fused.register_forward_hook(hook)
     last._forward_hooks.clear()
+    fused = method(is_qat, *mod_list)
+    for hook in before:
+        fused.register_forward_pre_hook(hook)
+    for hook in after:
+        fused.register_forward_hook(hook)
     return [fused, *(nn.Identity().train(first.training) for _ in mod_list[1:])]
 
 

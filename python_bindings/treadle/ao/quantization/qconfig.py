@@ -214,7 +214,7 @@ _BY_CHANNEL = (PerChannelMinMaxObserver, MovingAveragePerChannelMinMaxObserver)
 def _assert_valid_qconfig(qconfig: QConfigAny, mod: nn.Module) -> None:
     """AssertionError where the weight of a transposed convolution would have a scale for each
     channel."""
-    if qconfig is not None and qconfig.weight is not None and isinstance(mod, _TRANSPOSED):
+    if isinstance(mod, _TRANSPOSED) and qconfig is not None and qconfig.weight is not None:
         if isinstance(qconfig.weight(), _BY_CHANNEL):
             raise AssertionError(
                 f"{type(mod).__name__}: expected a weight observer per tensor, got "
