@@ -28,6 +28,7 @@ void LayoutTensorImpl::take(LayoutContents contents) {
   check_internal(values.dtype() == dtype() && values.device() == device(),
                  "contents of the tensor's dtype and device");
   contents_.store(std::make_shared<const LayoutContents>(std::move(contents)));
+  prepared_.store(nullptr);
   bump_version();
 }
 

@@ -35,8 +35,14 @@ class LayoutTensorImpl final : public TensorImpl {
   // Replaces the contents: a write in place. Their dtype and device are those of the tensor.
   void take(LayoutContents contents);
 
+  // What kernels made of the contents and want to use again, as a packed weight. It is theirs to
+  // tell whether it was made of the contents there are now.
+  std::shared_ptr<const void> prepared() const { return prepared_.load(); }
+  void prepare(std::shared_ptr<const void> made) { prepared_.store(std::move(made)); }
+
  private:
   std::atomic<std::shared_ptr<const LayoutContents>> contents_;
+  std::atomic<std::shared_ptr<const void>> prepared_;
 };
 
 // The description of a layout: names, and the rule that its contents keep.
@@ -46,6 +52,8 @@ struct LayoutInfo {
   // RuntimeError unless the contents are those of a tensor of these sizes. What comes from a file
   // or from another program is checked so. `op` is for the error.
   void (*check)(const char* op, IntList sizes, const LayoutContents& contents) = nullptr;
+  // The dtype that programs see for this dtype of the values, where it is another.
+  ScalarType (*shown_dtype)(ScalarType values) = nullptr;
 };
 // `info` lives for as long as the program.
 void describe_layout(Layout layout, const LayoutInfo& info);

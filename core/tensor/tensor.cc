@@ -69,8 +69,8 @@ void require_strided(Layout layout) {
 
 [[gnu::cold]] void require_not_quantized(ScalarType dtype) {
   check<ErrorKind::NotImplemented>(!is_quantized(dtype),
-                                   "expected a dtype that tensors may have, got ", dtype,
-                                   ": there are no quantized tensors");
+                                   "expected a dtype that strided tensors may have, got ", dtype,
+                                   "; quantize_per_tensor() makes quantized tensors");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ import contextlib
 import math
 from typing import Any, Iterator, Optional
 
-from treadle import _C
+from treadle import _C, _names
 from treadle._C import Tensor
 from treadle.autograd.grad_mode import no_grad
 
@@ -223,10 +223,33 @@ def _grad_suffix(tensor: Tensor) -> list[str]:
     return ["requires_grad=True"] if tensor.requires_grad else []
 
 
+def _quantized_repr(tensor: Tensor) -> str:
+    """The real numbers of a quantized tensor, and what they were rounded with."""
+    head = "tensor("
+    scheme = tensor.qscheme()
+    suffixes = [] if tensor.device.type == "cpu" else [f"device='{tensor.device}'"]
+    suffixes.append(f"size={tuple(tensor.shape)}")
+    suffixes.append(f"dtype={_names.in_words_of_the_program(str(tensor.dtype))}")
+    suffixes.append(f"quantization_scheme={scheme}")
+    if tensor.device.type == "meta":
+        return _join(head + "...", suffixes, len(head))
+    parts = _C._layout_contents(tensor)[0]
+    scales, zeros = parts["scales"].cpu(), parts["zero_points"].cpu()
+    if str(scheme).endswith("per_tensor_affine"):
+        suffixes += [f"scale={scales.item()}", f"zero_point={zeros.item()}"]
+    else:
+        suffixes += [f"scale={scales}", f"zero_point={zeros}"]
+        suffixes.append(f"axis={tensor.q_per_channel_axis()}")
+    body = _body(tensor.dequantize().cpu(), len(head)) if tensor.numel() else "[]"
+    return _join(head + body, suffixes, len(head))
+
+
 def tensor_repr(tensor: Tensor) -> str:
     """The text that `repr(tensor)` gives."""
     kind = type(tensor)
     is_wrapper = _C._is_wrapper(tensor)
+    if tensor.is_quantized:
+        return _quantized_repr(tensor)
     if tensor.layout != _C.strided and not is_wrapper:
         from treadle.sparse._text import sparse_repr
 

@@ -66,7 +66,8 @@ bool channels_are_innermost(const Tensor& t) {
 // a column for each channel, and its result has the same layout. CUDA's kernel is slow there.
 std::tuple<Tensor, Tensor, Tensor> batch_norm_train(const Tensor& input, const Tensor& weight,
                                                     const Tensor& bias, double eps) {
-  if (input.device().type == DeviceType::CUDA || input.is_contiguous() || !channels_are_innermost(input))
+  if (input.device().type == DeviceType::CUDA || input.is_contiguous() ||
+      !channels_are_innermost(input))
     return aten::_batch_norm_train(input, weight, bias, eps);
   const Tensor last = aten::movedim(input, 1, -1);
   const auto [rows, mean, var] =

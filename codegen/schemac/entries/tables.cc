@@ -64,7 +64,7 @@ std::span<const std::string> known_tags() {
                               "whole",
                               "as_tensor",
                               "may_wait",
-                              "sparse"};
+                              "layouts"};
   return words;
 }
 

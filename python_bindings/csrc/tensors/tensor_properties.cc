@@ -8,6 +8,7 @@
 #include "aten/ops/expand.h"
 #include "aten/ops/imag.h"
 #include "aten/ops/permute.h"
+#include "aten/ops/quantized/contents.h"
 #include "aten/ops/real.h"
 #include "aten/ops/to.h"
 #include "aten/ops/transpose.h"
@@ -27,7 +28,12 @@ PyGetSetDef property(const char* name, F, const char* doc) {
 }
 
 const auto shape = [](const Tensor& t) { return wrap_size(t.sizes()); };
-const auto dtype = [](const Tensor& t) { return wrap(t.dtype()); };
+const auto dtype = [](const Tensor& t) {
+  if (!t.is_strided()) {
+    if (const auto shown = info_of(t.layout()).shown_dtype) return wrap(shown(t.dtype()));
+  }
+  return wrap(t.dtype());
+};
 const auto device = [](const Tensor& t) { return wrap(t.device()); };
 const auto layout = [](const Tensor& t) { return wrap(t.layout()); };
 const auto ndim = [](const Tensor& t) { return PyLong_FromLongLong(t.dim()); };
@@ -38,6 +44,7 @@ const auto is_meta = [](const Tensor& t) { return to_bool(t.is_meta()); };
 const auto is_cuda = [](const Tensor& t) { return to_bool(t.device().type == DeviceType::CUDA); };
 const auto is_sparse = [](const Tensor& t) { return to_bool(t.layout() == Layout::SparseCoo); };
 const auto is_sparse_csr = [](const Tensor& t) { return to_bool(t.layout() == Layout::SparseCsr); };
+const auto is_quantized = [](const Tensor& t) { return to_bool(quantized::is_quantized(t)); };
 const auto never = [](const Tensor&) { return to_bool(false); };
 
 const auto transposed = [](const Tensor& t) {
@@ -127,7 +134,7 @@ void add_properties(std::vector<PyGetSetDef>& properties) {
           property("is_cuda", is_cuda, nullptr),
           property("is_sparse", is_sparse, "Whether the layout is sparse_coo."),
           property("is_sparse_csr", is_sparse_csr, "Whether the layout is sparse_csr."),
-          property("is_quantized", never, nullptr),
+          property("is_quantized", is_quantized, "Whether the elements are quantized."),
           property("is_mps", never, nullptr),
           property("is_xpu", never, nullptr),
           property("is_nested", never, nullptr),

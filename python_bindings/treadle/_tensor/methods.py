@@ -336,11 +336,6 @@ def mtia(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor
     return self.to("mtia" if device is None else device, non_blocking=non_blocking)
 
 
-def dequantize(self: Tensor) -> Tensor:
-    """The numbers in float32, which those of a tensor that is not quantized are already."""
-    return self.to(_C.float32)
-
-
 def reinforce(self: Tensor, reward: Any) -> Tensor:
     """RuntimeError: rewards are weighed by treadle.distributions."""
     raise RuntimeError("reinforce: expected treadle.distributions, got a method that was removed")
@@ -357,19 +352,15 @@ def _set_grad_dtype(self: Tensor, dtype: Any) -> None:
         )
 
 
-def _of_quantized(name: str) -> Callable[..., Any]:
-    def method(self: Tensor) -> Any:
-        raise NotImplementedError(f"{name}: expected a quantized tensor, got one of {self.dtype}")
+def qscheme(self: Tensor) -> Any:
+    """Whether a quantized tensor has one scale (per_tensor_affine) or one for each channel
+    (per_channel_affine). RuntimeError for another tensor."""
+    if not self.is_quantized:
+        raise RuntimeError(f"qscheme: expected a quantized tensor, got one of {self.dtype}")
+    from treadle._introspection import build
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = "Of quantized tensors; raises for another."
-    return method
-
-
-_OF_QUANTIZED = (
-    "int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
-    "q_zero_point qscheme"
-)
+    per_tensor = _C._layout_contents(self)[1]["axis"] < 0
+    return build.per_tensor_affine if per_tensor else build.per_channel_affine
 
 
 def const_data_ptr(self: Tensor) -> int:
@@ -402,7 +393,7 @@ def install() -> None:
         apply_, map_, map2_, type, set_, pin_memory, is_pinned, share_memory_, is_shared,
         dim_order, record_stream, storage, storage_type, __copy__, __reversed__, __rdiv__,
         resize, resize_as, to_sparse_coo,
-        const_data_ptr, module_load, to_padded_tensor, ipu, mtia, dequantize, reinforce,
+        const_data_ptr, module_load, to_padded_tensor, ipu, mtia, qscheme, reinforce,
     )  # fmt: skip
     set_.__doc__ = f"{_set.__doc__}\n\n{set_.__doc__}"
     for method in methods:
@@ -411,8 +402,6 @@ def install() -> None:
         setattr(Tensor, name, getattr(meta, name))
     for name in ("sparse_resize_", "sparse_resize_and_clear_"):
         setattr(Tensor, name, _of_changing_sizes(name))
-    for name in _OF_QUANTIZED.split():
-        setattr(Tensor, name, _of_quantized(name))
     Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)  # type: ignore[assignment]
     for name in _OF_PACKAGE.split():
         setattr(Tensor, name, _of_package(name))

@@ -27,9 +27,12 @@ def fails(kind: type, message: str, function: Any, *args: Any) -> None:
 def test_methods_of_other_tensors() -> None:
     x = treadle.ones(2, dtype=treadle.float16)
     assert x.dequantize().dtype == treadle.float32 and x.volatile is False
-    for name in "int_repr q_per_channel_axis q_scale q_zero_point qscheme".split():
-        fails(NotImplementedError, f"{name}: expected a quantized tensor, got one of "
-              "treadle.float16", getattr(x, name))  # fmt: skip
+    for name in "int_repr q_per_channel_axis q_scale q_zero_point".split():
+        fails(RuntimeError, f"{name}: expected a quantized tensor, got a strided one of "
+              "treadle.float16",
+              getattr(x, name))  # fmt: skip
+    fails(RuntimeError, "qscheme: expected a quantized tensor, got one of treadle.float16",
+          x.qscheme)  # fmt: skip
     fails(RuntimeError, "reinforce: expected treadle.distributions, got a method that was removed",
           x.reinforce, 1)  # fmt: skip
     assert x.grad_dtype == treadle.float16

@@ -276,8 +276,8 @@ def test_quantized_names_have_no_tensors(name: str) -> None:
     with pytest.raises(NotImplementedError) as error:
         treadle.empty(2, dtype=getattr(treadle, name))
     assert str(error.value) == (
-        f"empty: expected a dtype that tensors may have, got treadle.{name}: there are no "
-        "quantized tensors"
+        f"empty: expected a dtype that strided tensors may have, got treadle.{name}; "
+        "quantize_per_tensor() makes quantized tensors"
     )
 
 

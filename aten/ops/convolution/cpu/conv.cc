@@ -27,31 +27,6 @@ namespace {
 
 using shape::format_of;
 
-// The geometry of a plain convolution from `input` to `output`. Unbatched tensors have no leading
-// dimension.
-ConvGeometry geometry(IntList input, IntList weight, IntList output, IntList stride,
-                      IntList padding, IntList dilation, int64_t groups) {
-  const size_t spatial = weight.size() - 2;
-  const size_t i = input.size() - spatial, o = output.size() - spatial;
-  ConvGeometry g{};
-  g.batch = i == 2 ? input[0] : 1;
-  g.in_channels = input[i - 1];
-  g.out_channels = output[o - 1];
-  g.groups = groups;
-  g.spatial = static_cast<int>(spatial);
-  g.in = g.out = g.kernel = g.stride = g.dilation = {1, 1, 1};
-  for (size_t d = 0; d < spatial; ++d) {
-    const size_t at = 3 - spatial + d;
-    g.in[at] = input[i + d];
-    g.out[at] = output[o + d];
-    g.kernel[at] = weight[d + 2];
-    g.stride[at] = shape::entry_of(stride, d);
-    g.padding[at] = shape::entry_of(padding, d);
-    g.dilation[at] = shape::entry_of(dilation, d);
-  }
-  return g;
-}
-
 // Calls f(piece of the geometry, first image, number of the piece) for each piece of the batch, in
 // parallel.
 template <class F>
@@ -147,10 +122,10 @@ void convolution_cpu(const Tensor& input, const Tensor& weight, const Tensor& bi
                      const Tensor& out) {
   using C = compute_type<T>;
   if (out.numel() == 0) return;
-  const ConvGeometry plain =
-      transposed
-          ? geometry(out.sizes(), weight.sizes(), input.sizes(), stride, padding, dilation, groups)
-          : geometry(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, groups);
+  const ConvGeometry plain = transposed ? conv_geometry(out.sizes(), weight.sizes(), input.sizes(),
+                                                        stride, padding, dilation, groups)
+                                        : conv_geometry(input.sizes(), weight.sizes(), out.sizes(),
+                                                        stride, padding, dilation, groups);
   const bool no_channels = (transposed ? plain.out_image() : plain.in_image()) == 0;
   const Tensor b = operand<T>(bias, MemoryFormat::Contiguous);
   const C* const bias_data = b.defined() ? b.data_as<C>() : nullptr;
@@ -198,7 +173,7 @@ void convolution_grad_weight_cpu(const Tensor& grad, const Tensor& input, IntLis
   if (grad.numel() == 0 || input.numel() == 0)
     return static_cast<void>(std::fill_n(out.data_as<T>(), out.numel(), T(0)));
   const ConvGeometry plain =
-      geometry(input.sizes(), weight_sizes, grad.sizes(), stride, padding, dilation, groups);
+      conv_geometry(input.sizes(), weight_sizes, grad.sizes(), stride, padding, dilation, groups);
   const auto on_onednn = [&](const Tensor& result) {
     if constexpr (std::is_same_v<C, float>) {
       const MemoryFormat of_images =

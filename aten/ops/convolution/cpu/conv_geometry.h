@@ -10,6 +10,8 @@
 #include <array>
 #include <cstdint>
 
+#include "aten/ops/convolution/shape.h"
+
 namespace treadle::cpu {
 
 // Arrays are (depth, height, width). Dimensions that a convolution lacks come first, with size 1.
@@ -47,5 +49,30 @@ struct ConvGeometry {
     return g;
   }
 };
+
+// The geometry of a plain convolution from `input` to `output`. Unbatched tensors have no leading
+// dimension.
+inline ConvGeometry conv_geometry(IntList input, IntList weight, IntList output, IntList stride,
+                                  IntList padding, IntList dilation, int64_t groups) {
+  const size_t spatial = weight.size() - 2;
+  const size_t i = input.size() - spatial, o = output.size() - spatial;
+  ConvGeometry g{};
+  g.batch = i == 2 ? input[0] : 1;
+  g.in_channels = input[i - 1];
+  g.out_channels = output[o - 1];
+  g.groups = groups;
+  g.spatial = static_cast<int>(spatial);
+  g.in = g.out = g.kernel = g.stride = g.dilation = {1, 1, 1};
+  for (size_t d = 0; d < spatial; ++d) {
+    const size_t at = 3 - spatial + d;
+    g.in[at] = input[i + d];
+    g.out[at] = output[o + d];
+    g.kernel[at] = weight[d + 2];
+    g.stride[at] = shape::entry_of(stride, d);
+    g.padding[at] = shape::entry_of(padding, d);
+    g.dilation[at] = shape::entry_of(dilation, d);
+  }
+  return g;
+}
 
 }  // namespace treadle::cpu

@@ -3,18 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/convolution/cpu/conv_onednn.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "aten/backend/cpu/lru_cache.h"
+#include "aten/backend/cpu/onednn.h"
 #include "core/base/error.h"
 #include "core/base/fork_safe_mutex.h"
 #include "core/base/parallel.h"
@@ -24,25 +22,6 @@ namespace treadle::cpu {
 namespace {
 
 using dnnl::memory;
-
-const dnnl::engine& engine() {
-  // Never destroyed: a thread may still use it while the program ends.
-  static const auto* const e = [] {
-    dnnl::set_primitive_cache_capacity(0);  // plans are cached here
-    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
-  }();
-  return *e;
-}
-
-// oneDNN writes the code of a primitive to pages that it takes for granted: std::bad_alloc where
-// the system would refuse them.
-void require_room_for_code() {
-  constexpr size_t kRoom = size_t{32} << 20;
-  void* const room =
-      mmap(nullptr, kRoom, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (room == MAP_FAILED) throw std::bad_alloc();
-  munmap(room, kRoom);
-}
 
 enum class Task { Forward, ForwardBias, GradInput, GradWeight };
 
@@ -144,7 +123,7 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g, bool as_
                                             strides, dilates, before, behind)
           : dnnl::convolution_forward::desc(training, algorithm, any_in, any_w, any_out, strides,
                                             dilates, before, behind);
-  const dnnl::convolution_forward::primitive_desc forward(forward_desc, attr, engine());
+  const dnnl::convolution_forward::primitive_desc forward(forward_desc, attr, onednn::engine());
   // Reference loops are slower than the caller's own matrix products.
   const auto is_fast = [](const auto& d) {
     return std::string_view(d.impl_info_str()).find("ref") == std::string_view::npos;
@@ -159,7 +138,7 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g, bool as_
     const dnnl::convolution_backward_data::primitive_desc d(
         dnnl::convolution_backward_data::desc(algorithm, any_in, any_w, any_out, strides, dilates,
                                               before, behind),
-        attr, engine(), forward);
+        attr, onednn::engine(), forward);
     if (is_fast(d)) plan->primitive = dnnl::convolution_backward_data(d);
     plan->wanted[0] = d.diff_src_desc();
     plan->wanted[1] = d.weights_desc();
@@ -169,7 +148,7 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g, bool as_
     const dnnl::convolution_backward_weights::primitive_desc d(
         dnnl::convolution_backward_weights::desc(algorithm, any_in, any_w, any_out, strides,
                                                  dilates, before, behind),
-        attr, engine(), forward);
+        attr, onednn::engine(), forward);
     if (is_fast(d)) plan->primitive = dnnl::convolution_backward_weights(d);
     plan->wanted[0] = d.src_desc();
     plan->wanted[1] = d.diff_weights_desc();
@@ -182,7 +161,8 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g, bool as_
     if (!plan->reordered[i]) continue;
     const memory::desc& from = i == written ? plan->wanted[i] : plan->given[i];
     const memory::desc& to = i == written ? plan->given[i] : plan->wanted[i];
-    plan->reorders[i] = dnnl::reorder(dnnl::reorder::primitive_desc(engine(), from, engine(), to));
+    plan->reorders[i] =
+        dnnl::reorder(dnnl::reorder::primitive_desc(onednn::engine(), from, onednn::engine(), to));
   }
   return plan;
 }
@@ -200,7 +180,7 @@ std::shared_ptr<const Plan> plan_or_none(Task task, const ConvGeometry& g, bool 
 // Primitives for images with channels innermost need no copies of them. The layouts that oneDNN
 // prefers are faster otherwise.
 std::shared_ptr<const Plan> best_plan(Task task, const ConvGeometry& g) {
-  require_room_for_code();
+  onednn::require_room_for_code();
   if (g.channels_last) {
     if (auto plan = plan_or_none(task, g, true); plan->primitive) return plan;
   }
@@ -267,9 +247,9 @@ class Buffers {
  public:
   memory make(const memory::desc& layout) {
     const auto bytes = static_cast<int64_t>(layout.get_size());
-    if (bytes == 0) return memory(layout, engine(), nullptr);
+    if (bytes == 0) return memory(layout, onednn::engine(), nullptr);
     held_.push_back(empty_cpu({bytes}, ScalarType::UInt8));
-    return memory(layout, engine(), held_.back().data());
+    return memory(layout, onednn::engine(), held_.back().data());
   }
 
  private:
@@ -278,7 +258,7 @@ class Buffers {
 
 void reorder(const dnnl::reorder& primitive, const memory& from, memory& to) {
   single_threaded([&] {
-    dnnl::stream stream(engine());
+    dnnl::stream stream(onednn::engine());
     dnnl::reorder(primitive).execute(stream, const_cast<memory&>(from), to);
     stream.wait();
   });
@@ -305,7 +285,7 @@ void add_up(const std::vector<std::shared_ptr<const Plan>>& plans, std::vector<m
       for (int64_t i = begin; i < end; ++i) total[i] += addend[i];
     }
   });
-  memory given(first.given[1], engine(), result);
+  memory given(first.given[1], onednn::engine(), result);
   if (first.reordered[1]) {
     reorder(first.reorders[1], parts[0], given);
   } else {
@@ -324,7 +304,7 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
     memory weights;  // in the layout of the first piece, where that is not the caller's
     if (written != 1 && first.reordered[1]) {
       weights = shared.make(first.wanted[1]);
-      reorder(first.reorders[1], memory(first.given[1], engine(), data[1]), weights);
+      reorder(first.reorders[1], memory(first.given[1], onednn::engine(), data[1]), weights);
     }
     std::vector<memory> parts(written == 1 && plans.size() > 1 ? plans.size() : 0);
     for (size_t p = 0; p < parts.size(); ++p) parts[p] = shared.make(plans[p]->wanted[1]);
@@ -333,7 +313,7 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
       single_threaded([&] {
         const Plan& plan = *plans[static_cast<size_t>(p)];
         Buffers own;
-        dnnl::stream stream(engine());
+        dnnl::stream stream(onednn::engine());
         std::unordered_map<int, memory> args;
         memory given[3], wanted[3];
         for (int i = 0; i < 3; ++i) {
@@ -342,14 +322,16 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
           } else if (i == 1 && !parts.empty()) {
             wanted[1] = parts[static_cast<size_t>(p)];
           } else {
-            given[i] = memory(plan.given[i], engine(), data[i] + g.first_image(p) * image[i]);
+            given[i] =
+                memory(plan.given[i], onednn::engine(), data[i] + g.first_image(p) * image[i]);
             wanted[i] = plan.reordered[i] ? own.make(plan.wanted[i]) : given[i];
             if (plan.reordered[i] && i != written)
               dnnl::reorder(plan.reorders[i]).execute(stream, given[i], wanted[i]);
           }
           args[arguments[i]] = wanted[i];
         }
-        if (bias) args[DNNL_ARG_BIAS] = memory(plan.bias, engine(), const_cast<float*>(bias));
+        if (bias)
+          args[DNNL_ARG_BIAS] = memory(plan.bias, onednn::engine(), const_cast<float*>(bias));
         args[DNNL_ARG_SCRATCHPAD] = own.make(plan.scratch);
         plan.primitive.execute(stream, args);
         if (plan.reordered[written] && parts.empty())

@@ -91,7 +91,8 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
       matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
         const int64_t n = row.count();
         T* const result = to + r * width;
-        if (n <= kRun) return sum_rows(table, row.columns, factors + row.begin, n, n, result, nullptr);
+        if (n <= kRun)
+          return sum_rows(table, row.columns, factors + row.begin, n, n, result, nullptr);
         total.assign(static_cast<size_t>(width), 0);
         for (int64_t k = 0; k < n; k += kRun)
           sum_rows(table, row.columns + k, factors + row.begin + k, std::min(kRun, n - k), n - k,

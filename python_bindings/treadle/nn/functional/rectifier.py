@@ -41,7 +41,7 @@ def hardtanh(
     tensor of integers. ValueError where min_val > max_val."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    if not (input.is_floating_point() or input.is_complex()):
+    if not (input.is_floating_point() or input.is_complex() or input.is_quantized):
         least = 0 if input.dtype == _C.uint8 else -math.inf
         min_val, max_val = max(int(min_val), least), max(int(max_val), least)
     operator = ops.hardtanh_ if inplace else ops.hardtanh
