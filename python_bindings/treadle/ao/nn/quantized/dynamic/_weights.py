@@ -29,9 +29,10 @@ def dynamic_linear(
     x: Tensor, weight: Tensor, bias: Optional[Tensor], relu: bool = False
 ) -> Tensor:
     """x (*, in) @ weight (out, in).T + bias, in the dtype of x. A quantized weight is multiplied by
-    x in eight bits, one of float16 by x in float32."""
+    x in seven bits, as in PyTorch, so that no processor's sums overflow; one of float16 by x in
+    float32."""
     if weight.is_quantized:
-        result = _C._quantized_linear_dynamic(x.float(), weight, bias, relu, False)
+        result = _C._quantized_linear_dynamic(x.float(), weight, bias, relu, True)
     else:
         result = functional.linear(x.float(), weight.float(), bias)
         result = result.relu() if relu else result
