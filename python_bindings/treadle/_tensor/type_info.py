@@ -28,7 +28,7 @@ _INTEGERS = frozenset(
     getattr(_C, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
 )
 # The integers that quantized tensors consist of.
-_QUANTIZED = {_C.qint8: _C.int8, _C.quint8: _C.uint8, _C.qint32: _C.int32}
+QUANTIZED = {_C.qint8: _C.int8, _C.quint8: _C.uint8, _C.qint32: _C.int32}
 
 
 class finfo:
@@ -67,7 +67,7 @@ class iinfo:
     __module__ = "treadle"  # what pickles name
 
     def __init__(self, dtype: _C.dtype) -> None:
-        whole = _QUANTIZED.get(dtype, dtype)
+        whole = QUANTIZED.get(dtype, dtype)
         if whole not in _INTEGERS:
             raise TypeError(
                 f"iinfo: expected an integer dtype, got {dtype}; see {_names.spoken()}.finfo"

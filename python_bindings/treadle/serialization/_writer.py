@@ -18,9 +18,14 @@ from typing import Any, Iterator
 
 from treadle import _C, _names
 from treadle._C import Tensor
+from treadle._introspection.build import per_channel_affine, per_tensor_affine, qscheme
 from treadle._names.pytorch_paths import PACKAGE_IN_FILES, path_in_files
-from treadle._rebuild import lazy_bits, reduce_tensor, sparse_parts
-from treadle._tensor.storage_types import STORAGE_NAMES, UNTYPED_NAME
+from treadle._rebuild import lazy_bits, quantized_parts, reduce_tensor, sparse_parts
+from treadle._tensor.storage_types import (
+    QUANTIZED_STORAGE_NAMES,
+    STORAGE_NAMES,
+    UNTYPED_NAME,
+)
 from treadle._tensor.untyped_storage import typed_storages
 from treadle.serialization._storages import Placement, location_of
 
@@ -54,6 +59,7 @@ _GLOBALS = {
         ("torch._utils", "_rebuild_parameter_with_state"),
         ("torch._utils", "_rebuild_meta_tensor_no_storage"),
         ("torch._utils", "_rebuild_sparse_tensor"),
+        ("torch._utils", "_rebuild_qtensor"),
         ("torch._utils", "_rebuild_wrapper_subclass"),
         ("torch._tensor", "_rebuild_from_type_v2"),
         ("torch.serialization", "_get_layout"),
@@ -61,9 +67,12 @@ _GLOBALS = {
         ("torch", "device"),
     )
 }
+_SCHEMES = {
+    scheme: str(scheme).rpartition(".")[2] for scheme in (per_tensor_affine, per_channel_affine)
+}
 _STORAGE_GLOBALS = {
     name: _Global("torch.storage" if name == UNTYPED_NAME else "torch", name)
-    for name in STORAGE_NAMES.values()
+    for name in (*STORAGE_NAMES.values(), *QUANTIZED_STORAGE_NAMES.values())
 }
 
 
@@ -120,6 +129,8 @@ class CheckpointPickler(pickle._Pickler):
             return self._reduce_tensor(obj)
         if isinstance(obj, _C.dtype):
             return str(obj).rpartition(".")[2]
+        if isinstance(obj, qscheme):
+            return _SCHEMES[obj]
         if isinstance(obj, _C.Size):
             return _GLOBALS["Size"], (tuple(obj),)
         if isinstance(obj, _C.device):
@@ -132,6 +143,8 @@ class CheckpointPickler(pickle._Pickler):
     def _reduce_tensor(self, tensor: Tensor) -> Any:
         from treadle import nn
 
+        if tensor.is_quantized:
+            return self._reduce_quantized(tensor)
         if tensor.layout != _C.strided:
             return _GLOBALS["_rebuild_sparse_tensor"], sparse_parts(tensor)
         cls, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
@@ -153,6 +166,14 @@ class CheckpointPickler(pickle._Pickler):
         if cls is Tensor and not state:
             return function, arguments
         return _GLOBALS["_rebuild_from_type_v2"], (function, cls, arguments, state)
+
+    def _reduce_quantized(self, tensor: Tensor) -> Any:
+        numbers, parameters = quantized_parts(tensor)
+        name = QUANTIZED_STORAGE_NAMES[tensor.dtype]
+        storage = self._reference(numbers.untyped_storage(), name, numbers.element_size())
+        geometry = (numbers.storage_offset(), tuple(numbers.shape), tuple(numbers.stride()))
+        arguments = (storage, *geometry, parameters, False, OrderedDict())
+        return _GLOBALS["_rebuild_qtensor"], arguments
 
     def _parts_of(self, tensor: Tensor) -> tuple[_Global, tuple]:
         geometry = (tuple(tensor.shape), tuple(tensor.stride()))
@@ -194,7 +215,7 @@ class CheckpointPickler(pickle._Pickler):
     def save_global(self, obj: Any, name: Any = None) -> None:
         """Write the name of a class or function; those of this package under the name that PyTorch
         has."""
-        if isinstance(obj, (_Global, _C.dtype)):
+        if isinstance(obj, (_Global, _C.dtype, qscheme)):
             module = obj.module if isinstance(obj, _Global) else PACKAGE_IN_FILES
             self._write_name(module, obj.name if isinstance(obj, _Global) else name)
             self.memoize(obj)  # type: ignore[attr-defined]

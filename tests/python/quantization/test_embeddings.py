@@ -25,10 +25,12 @@ def test_rows() -> None:
     treadle.manual_seed(0)
     layer = nn.Embedding(50, 8)
     made = _made(layer)
-    assert type(made) is nnq.Embedding and made.weight().dtype == treadle.quint8
+    numbers, scales, zero_points = made.weight()
+    assert type(made) is nnq.Embedding and numbers.dtype == treadle.uint8
+    assert scales.shape == zero_points.shape == (50,) and made.dtype == treadle.quint8
     assert repr(made) == (
         "QuantizedEmbedding(num_embeddings=50, embedding_dim=8, dtype=treadle.quint8, "
-        f"qscheme={made.weight().qscheme()})"
+        "qscheme=treadle.per_channel_affine_float_qparams)"
     )
     for indices in (treadle.randint(0, 50, (3, 4)), treadle.tensor(7), treadle.zeros(0).long()):
         got, wanted = made(indices), layer(indices)

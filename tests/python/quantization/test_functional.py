@@ -42,7 +42,7 @@ def test_products() -> None:
             image.dequantize(), kernel.dequantize(), bias, 2, 1, 1, 2
         )
         function = getattr(qf, f"conv{dims}d")
-        _near(function(image, kernel, bias, 2, 1, 1, 2, scale=0.2, zero_point=100), wanted)
+        _near(function(image, kernel, bias, 2, 1, 1, 2, scale=0.5, zero_point=128), wanted)
 
 
 def test_functions_with_a_scale_of_their_own() -> None:
@@ -86,7 +86,7 @@ def test_numbers(number: float) -> None:
 
 def test_operations_as_modules() -> None:
     x, y, made = _x(3, 4), _x(3, 4, scale=0.02, zero_point=100), nnq.QFunctional()
-    made.scale, made.zero_point = 0.06, 120
+    made.scale, made.zero_point = 0.12, 120
     a, b = x.dequantize(), y.dequantize()
     _near(made.add(x, y), a + b)
     _near(made.add_relu(x, y), (a + b).relu())
@@ -94,7 +94,7 @@ def test_operations_as_modules() -> None:
     _near(made.cat([x, y], 1), treadle.cat([a, b], 1))
     _near(made.matmul(x, y.transpose(0, 1)), a @ b.T)
     assert repr(made) == (
-        "QFunctional(\n  scale=0.06, zero_point=120\n  (activation_post_process): Identity()\n)"
+        "QFunctional(\n  scale=0.12, zero_point=120\n  (activation_post_process): Identity()\n)"
     )
 
 

@@ -14,11 +14,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from treadle import _C, nn
 from treadle._C import Tensor
-from treadle._introspection.build import (
-    per_channel_affine_float_qparams,
-    per_tensor_affine,
-    per_tensor_symmetric,
-)
+from treadle._introspection.build import per_tensor_affine, per_tensor_symmetric
 
 
 def check_type(what: str, mod: Any, allowed: Sequence[type]) -> None:
@@ -58,13 +54,8 @@ def quantized_weight(weight: Tensor, observer: Any) -> Tensor:
     weight = weight.detach().float()
     if observer.qscheme in (per_tensor_affine, per_tensor_symmetric):
         return _C.quantize_per_tensor(weight, float(scale), int(zero_point), observer.dtype)
-    of_floats = observer.qscheme == per_channel_affine_float_qparams
     return _C.quantize_per_channel(
-        weight,
-        scale.to(_C.float32 if of_floats else _C.float64),
-        zero_point.to(_C.float32 if of_floats else _C.int64),
-        observer.ch_axis,
-        observer.dtype,
+        weight, scale.to(_C.float64), zero_point.to(_C.int64), observer.ch_axis, observer.dtype
     )
 
 

@@ -4,35 +4,48 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
 from treadle import _C, nn
 from treadle._C import Tensor
 from treadle._introspection.build import per_channel_affine_float_qparams
 from treadle.ao.nn import qat
-from treadle.ao.nn._weights import WithState, check_type, check_weight_dtype, quantized_weight
+from treadle.ao.nn._weights import WithState, check_type, check_weight_dtype
 from treadle.nn import functional
 
 
+# The whole numbers of a table, and the scale and the zero point of each row. The zero points are
+# floats, which a quantized tensor does not have.
+Table = Tuple[Tensor, Tensor, Tensor]
+
+
 class EmbeddingPackedParams(WithState):
-    """The quantized table (num_embeddings, embedding_dim), under the names that it has in a file."""
+    """A table (num_embeddings, embedding_dim) of whole numbers, and two numbers of each row."""
 
     _version = 1
-    _kept = ("dtype", "_packed_weight")
+    _kept = ("dtype", "_packed_weight", "_scales", "_zero_points")
 
-    def __init__(self, weight: Tensor) -> None:
+    def __init__(self, table: Table) -> None:
         super().__init__()
-        self.dtype = weight.dtype
-        self._packed_weight = weight
+        self.dtype = _C.quint8
+        self._packed_weight, self._scales, self._zero_points = table
 
     def forward(self, x: Tensor) -> Tensor:
         """The argument."""
         return x
 
 
-def _zeros(rows: int, columns: int) -> Tensor:
-    scales, zero_points = _C.ones(rows), _C.zeros(rows)
-    return _C.quantize_per_channel(_C.zeros(rows, columns), scales, zero_points, 0, _C.quint8)
+def _zeros(rows: int, columns: int) -> Table:
+    return _C.zeros((rows, columns), dtype=_C.uint8), _C.ones(rows), _C.zeros(rows)
+
+
+def quantized_table(weight: Tensor, observer: Any) -> Table:
+    """A table of floats in whole numbers, with the scale and the zero point of each row for what the
+    observer saw."""
+    scales, zero_points = observer.calculate_qparams()
+    numbers = _C.round(weight.detach().float() / scales[:, None] + zero_points[:, None])
+    low, high = observer.quant_min, observer.quant_max
+    return numbers.clamp(low, high).to(_C.uint8), scales, zero_points
 
 
 class _Table(WithState):
@@ -40,33 +53,32 @@ class _Table(WithState):
     _name = ""
     _float_classes: Any = ()
 
-    def _set_up(self, rows: int, columns: int, weight: Optional[Tensor], dtype: Any) -> None:
+    def _set_up(self, rows: int, columns: int, weight: Optional[Table], dtype: Any) -> None:
         check_weight_dtype(type(self).__name__, dtype, (_C.quint8,))
         self.num_embeddings, self.embedding_dim = rows, columns
-        if weight is not None and tuple(weight.shape) != (rows, columns):
+        if weight is not None and tuple(weight[0].shape) != (rows, columns):
             raise AssertionError(
                 f"{type(self).__name__}: expected a weight of shape {(rows, columns)}, got "
-                f"{tuple(weight.shape)}"
+                f"{tuple(weight[0].shape)}"
             )
         self._packed_params = EmbeddingPackedParams(
             _zeros(rows, columns) if weight is None else weight
         )
 
-    def weight(self) -> Tensor:
-        """The quantized table."""
-        return self._packed_params._packed_weight
+    def weight(self) -> Table:
+        """The whole numbers (num_embeddings, embedding_dim) of uint8, and the scale and the zero
+        point of each row."""
+        kept = self._packed_params
+        return kept._packed_weight, kept._scales, kept._zero_points
 
-    def set_weight(self, w: Tensor) -> None:
-        """Put in a quantized table (num_embeddings, embedding_dim)."""
-        self._packed_params._packed_weight = w
+    def set_weight(self, w: Table) -> None:
+        """Put in what weight() gives."""
+        self._packed_params = EmbeddingPackedParams(w)
 
     def _rows(self, indices: Tensor) -> Tensor:
         """The rows for indices of one dimension, as floats."""
-        table = self.weight()
-        chosen = table.int_repr()[indices].float()
-        scales = table.q_per_channel_scales().float()[indices]
-        zero_points = table.q_per_channel_zero_points().float()[indices]
-        return (chosen - zero_points[:, None]) * scales[:, None]
+        numbers, scales, zero_points = (part[indices] for part in self.weight())
+        return (numbers.float() - zero_points[:, None]) * scales[:, None]
 
     @property
     def dtype(self) -> Any:
@@ -74,7 +86,7 @@ class _Table(WithState):
         return self._packed_params.dtype
 
     @classmethod
-    def _quantized_from(cls, mod: Any) -> Tensor:
+    def _quantized_from(cls, mod: Any) -> Table:
         what = f"nn.quantized.{cls.__name__}.from_float"
         check_type(what, mod, cls._float_classes)
         observer = getattr(mod, "weight_fake_quant", None) or mod.qconfig.weight()
@@ -85,7 +97,7 @@ class _Table(WithState):
                 f"float_qparams_weight_only_qconfig), got {observer.qscheme}"
             )
         observer(mod.weight)
-        return quantized_weight(mod.weight, observer)
+        return quantized_table(mod.weight, observer)
 
     def _get_name(self) -> str:
         return self._name
@@ -97,7 +109,7 @@ class _Table(WithState):
         """The sizes, the dtype and the scheme."""
         return (
             f"num_embeddings={self.num_embeddings}, embedding_dim={self.embedding_dim}, "
-            f"dtype={self.dtype}, qscheme={self.weight().qscheme()}"
+            f"dtype={self.dtype}, qscheme={per_channel_affine_float_qparams}"
         )
 
 
@@ -116,7 +128,7 @@ class Embedding(_Table):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: Optional[int] = None,
-        _weight: Optional[Tensor] = None,
+        _weight: Optional[Table] = None,
         dtype: Any = _C.quint8,
     ) -> None:
         super().__init__()
@@ -148,7 +160,7 @@ class EmbeddingBag(_Table):
         num_embeddings: int,
         embedding_dim: int,
         mode: str = "sum",
-        _weight: Optional[Tensor] = None,
+        _weight: Optional[Table] = None,
         include_last_offset: bool = False,
         padding_idx: Optional[int] = None,
         dtype: Any = _C.quint8,
