@@ -1,4 +1,4 @@
-"""Engines of quantized operators. There is one set of kernels, which is used under any of the names."""
+"""Engines of quantized operators. There is one set of kernels, used under any of the names."""
 
 # SPDX-License-Identifier: Apache-2.0
 

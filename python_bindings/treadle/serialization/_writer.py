@@ -172,7 +172,7 @@ class CheckpointPickler(pickle._Pickler):
         name = QUANTIZED_STORAGE_NAMES[tensor.dtype]
         storage = self._reference(numbers.untyped_storage(), name, numbers.element_size())
         geometry = (numbers.storage_offset(), tuple(numbers.shape), tuple(numbers.stride()))
-        arguments = (storage, *geometry, parameters, False, OrderedDict())
+        arguments: tuple = (storage, *geometry, parameters, False, OrderedDict())
         return _GLOBALS["_rebuild_qtensor"], arguments
 
     def _parts_of(self, tensor: Tensor) -> tuple[_Global, tuple]:

@@ -1,5 +1,5 @@
-"""What observers make of some tensors, in PyTorch and here: each case is a name and a function of the
-package and of nothing else. The figures of PyTorch 2.15 are in expected.json, which generate.py
+"""What observers make of some tensors, in PyTorch and here: each case is a name and a function of
+the package and of nothing else. The figures of PyTorch 2.15 are in expected.json, which generate.py
 writes.
 """
 
@@ -85,9 +85,7 @@ def cases(t):
         ("quint8", "qint8"),
         PER_CHANNEL,
     ):
-        observer = getattr(q, name)(
-            dtype=getattr(t, dtype), qscheme=getattr(t, scheme), ch_axis=1
-        )
+        observer = getattr(q, name)(dtype=getattr(t, dtype), qscheme=getattr(t, scheme), ch_axis=1)
         made[f"{name} {dtype} {scheme}"] = _observed(t, observer, (20, 5, 10))
     for name in (
         "default_observer",

@@ -33,7 +33,8 @@ class Network(nn.Module):
         self.conv2, self.relu = nn.Conv2d(8, 8, 3, padding=1), nn.ReLU()
         self.pool, self.drop = nn.MaxPool2d(2), nn.Dropout(0.1)
         self.skip = nnq.FloatFunctional()
-        self.weight, self.bias = nn.Parameter(treadle.randn(6, 8) / 3), nn.Parameter(treadle.ones(6))
+        self.weight = nn.Parameter(treadle.randn(6, 8) / 3)
+        self.bias = nn.Parameter(treadle.ones(6))
         self.head = nn.Linear(6, 4)
 
     def forward(self, x: Any) -> Any:

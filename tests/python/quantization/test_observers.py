@@ -10,9 +10,9 @@ import sys
 from typing import Any, Dict
 
 import pytest
-from source_tree import DATA
 
 import treadle
+from source_tree import DATA
 from treadle.ao import quantization as q
 
 sys.path.insert(0, str(DATA / "quantization"))

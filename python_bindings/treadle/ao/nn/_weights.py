@@ -1,5 +1,5 @@
-"""What layers with quantized weights have in common: how a weight is quantized, how a float layer is
-checked, and how a layer keeps its numbers in a state_dict.
+"""What layers with quantized weights have in common: how a weight is quantized, how a float layer
+is checked, and how a layer keeps its numbers in a state_dict.
 
 Example:
 
@@ -37,7 +37,7 @@ def check_weight_dtype(what: str, dtype: Any, allowed: Sequence[Any]) -> None:
 
 def qparams(mod: Any) -> Tuple[float, int]:
     """The scale and the zero point of what a prepared module gives back."""
-    observer = getattr(mod, "activation_post_process", None)
+    observer: Any = getattr(mod, "activation_post_process", None)
     if not hasattr(observer, "calculate_qparams"):
         raise AssertionError(
             f"{type(mod).__name__}: expected an observer in activation_post_process, got "
@@ -112,9 +112,7 @@ class WithState(nn.Module):
     def _check_loaded(self, name: str, value: Any) -> None:
         """Raise where a value from outside does not fit the one there is."""
         now = getattr(self, name)
-        if isinstance(now, Tensor) and (
-            not isinstance(value, Tensor) or value.shape != now.shape
-        ):
+        if isinstance(now, Tensor) and (not isinstance(value, Tensor) or value.shape != now.shape):
             got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise ValueError(f"expected a tensor of shape {tuple(now.shape)}, got {got}")
 

@@ -3,7 +3,7 @@ training in between.
 
 Example:
 
-    smaller = quantize_dynamic(model)         # linear and recurrent layers with weights in eight bits
+    smaller = quantize_dynamic(model)     # linear and recurrent layers with weights in eight bits
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -144,4 +144,3 @@ class UniformQuantizationObserverBase(ObserverBase):
             # `eps` is a buffer since the second version.
             state_dict[prefix + "eps"] = _C.tensor([EPS])
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
-

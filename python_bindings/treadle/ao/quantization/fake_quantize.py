@@ -135,8 +135,8 @@ class FakeQuantize(FakeQuantizeBase):
             info = iinfo(dtype)
             if not info.min <= quant_min <= quant_max <= info.max:
                 raise AssertionError(
-                    f"FakeQuantize: expected {info.min} <= quant_min <= quant_max <= {info.max} for "
-                    f"{dtype}, got {quant_min} and {quant_max}"
+                    f"FakeQuantize: expected {info.min} <= quant_min <= quant_max <= {info.max} "
+                    f"for {dtype}, got {quant_min} and {quant_max}"
                 )
             observer_kwargs.update(quant_min=quant_min, quant_max=quant_max)
         inner = observer(is_dynamic=is_dynamic, **observer_kwargs)

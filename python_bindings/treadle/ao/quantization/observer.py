@@ -1,4 +1,5 @@
-"""Modules that look at the tensors that pass through, and compute a scale and a zero point from them.
+"""Modules that look at the tensors that pass through, and compute a scale and a zero point for
+them.
 
 Example:
 
@@ -65,6 +66,7 @@ __all__ = [
     "per_channel_weight_observer_range_neg_127_to_127",
     "weight_observer_range_neg_127_to_127",
 ]
+
 
 class MinMaxObserver(UniformQuantizationObserverBase):
     """Keeps the smallest and the largest number that it saw, in buffers of no dimension.
@@ -319,7 +321,7 @@ class FixedQParamsObserver(_PassesOn):
         self.register_buffer("scale", _C.tensor([scale], dtype=_C.float32))
         self.register_buffer("zero_point", _C.tensor([zero_point], dtype=_C.int32))
 
-    def calculate_qparams(self) -> Tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> Tuple[Tensor, Tensor]:
         """The scale and the zero point that it was made with, each of shape (1,)."""
         return self.scale, self.zero_point
 
@@ -409,9 +411,7 @@ def load_observer_state_dict(mod: nn.Module, obs_dict: Dict[str, Tensor]) -> Non
         if _is_activation_post_process(module):
             settings = metadata.get(name, {})
             errors: List[str] = []
-            module._load_from_state_dict(
-                obs_dict, f"{name}.", settings, True, missing, [], errors
-            )
+            module._load_from_state_dict(obs_dict, f"{name}.", settings, True, missing, [], errors)
             if errors:
                 raise RuntimeError(f"load_observer_state_dict: {errors[0]}")
     missing = [name for name in missing if "activation_post_process" in name]

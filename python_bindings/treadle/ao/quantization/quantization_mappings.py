@@ -109,7 +109,8 @@ def get_default_static_quant_module_mappings() -> Dict[Any, Any]:
 
 def get_embedding_static_quant_module_mappings() -> Dict[Any, Any]:
     """The same, with tables of embeddings that were trained with rounding."""
-    return {**DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, **_by_name(nnqat, nnq, "Embedding EmbeddingBag")}
+    trained = _by_name(nnqat, nnq, "Embedding EmbeddingBag")
+    return {**DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, **trained}
 
 
 def get_default_qat_module_mappings() -> Dict[Any, Any]:

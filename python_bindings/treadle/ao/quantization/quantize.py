@@ -58,7 +58,7 @@ __all__ = [
     "swap_module",
 ]
 
-_Config = Optional[Dict[str, Any]]
+_Config = Optional[Dict[Any, Any]]
 
 
 def get_default_custom_config_dict() -> Dict[str, Any]:
@@ -304,7 +304,7 @@ def convert(
     convert_custom_config_dict: _Config = None,
     use_precomputed_fake_quant: bool = False,
 ) -> Any:
-    """A copy of a prepared model, or the model itself, with quantized layers in place of float ones.
+    """A copy of a prepared model, or the model itself, with quantized layers for float ones.
 
     `mapping` says which class takes the place of which. `remove_qconfig` takes QConfigs and
     observers out; `use_precomputed_fake_quant` takes the scales of weights from training.
@@ -340,10 +340,10 @@ def swap_module(
     custom_module_class_mapping: _Config = None,
     use_precomputed_fake_quant: bool = False,
 ) -> Any:
-    """What takes the place of a module with a QConfig whose class is in `mapping`; the module itself
-    where there is nothing. Its hooks go along."""
+    """What takes the place of a module with a QConfig whose class is in `mapping`; the module
+    itself where there is nothing. Its hooks go along."""
     kind = type_before_parametrizations(mod)
-    custom = custom_module_class_mapping or {}
+    custom: Dict[Any, Any] = custom_module_class_mapping or {}
     if not _has_qconfig(mod) or not (kind in custom or kind in mapping):
         return mod
     device = _device_of("swap_module", mod)

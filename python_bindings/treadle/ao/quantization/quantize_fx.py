@@ -90,7 +90,8 @@ def _prepared(
         custom.output_quantized_indexes,
     )
     _keep(model, made, custom.preserved_attributes)
-    return made.train(model.training)
+    made.train(model.training)
+    return made
 
 
 def prepare_fx(
@@ -102,8 +103,8 @@ def prepare_fx(
 ) -> GraphModule:
     """A copy of a model in evaluation mode as a graph with observers.
 
-    `qconfig_mapping` says what is quantized and how. `example_inputs` are arguments of the model, in
-    a tuple; the graph is made without them. AssertionError for a model in training mode, TypeError
+    `qconfig_mapping` says what is quantized and how. `example_inputs` are arguments of the model,
+    in a tuple; the graph is made without them. AssertionError for a model in training mode, TypeError
     where `example_inputs` is not a tuple, NotImplementedError with a backend_config.
     """
     if model.training:
@@ -128,10 +129,13 @@ def prepare_qat_fx(
 ) -> GraphModule:
     """A copy of a model in training mode as a graph that rounds weights and results, for training.
 
-    The arguments and errors are those of prepare_fx(); AssertionError for a model in evaluation mode.
+    The arguments and errors are those of prepare_fx(); AssertionError for a model in evaluation
+    mode.
     """
     if not model.training:
-        raise AssertionError("prepare_qat_fx: expected a model in training mode; call train() first")
+        raise AssertionError(
+            "prepare_qat_fx: expected a model in training mode; call train() first"
+        )
     return _prepared(
         "prepare_qat_fx",
         model,

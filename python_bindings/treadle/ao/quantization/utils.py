@@ -3,7 +3,7 @@
 Example:
 
     low, high = calculate_qmin_qmax(None, None, False, treadle.quint8, False)      # 0, 255
-    scale, zero_point = qparams_of_range(min_val, max_val, low, high, treadle.per_tensor_affine, ...)
+    scale, zero_point = qparams_of_range(min_val, max_val, low, high, ...)
 """
 
 # SPDX-License-Identifier: Apache-2.0

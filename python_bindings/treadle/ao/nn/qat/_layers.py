@@ -24,7 +24,7 @@ class Linear(RoundsWeight, nn.Linear):
 
 
 class _Conv(RoundsWeight):
-    bias: Optional[Tensor]
+    bias: Any
     _conv_forward: Any
 
     def forward(self, input: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ def settings_of(mod: nn.Module) -> Dict[str, Any]:
 
 
 class RoundsWeight(nn.Module):
-    """Comes before a class of nn. `weight_fake_quant` is of the QConfig; AssertionError without one.
+    """Comes before a class of nn. `weight_fake_quant` is of the QConfig; AssertionError without.
 
     from_float() keeps the parameters of the float layer, so that an optimizer of it goes on.
     """
@@ -52,7 +52,7 @@ class RoundsWeight(nn.Module):
     def from_float(cls, mod: Any) -> Any:
         """From a float layer with a QConfig, with its parameters themselves."""
         check_type(f"qat.{cls.__name__}.from_float", mod, cls._float_classes)
-        made = cls.__new__(cls)
+        made: Any = cls.__new__(cls)
         nn.Module.__init__(made)
         layer = mod[0] if isinstance(mod, nn.Sequential) else mod
         vars(made).update(settings_of(layer))
@@ -62,7 +62,7 @@ class RoundsWeight(nn.Module):
         made._set_qconfig(mod.qconfig)
         return made
 
-    def _to(self, kind: type) -> Any:
+    def _to(self, kind: Any) -> Any:
         """A float layer of a class, with the same parameters."""
         made: Any = kind.__new__(kind)
         nn.Module.__init__(made)

@@ -126,7 +126,7 @@ class _Conv(WithState):
         ]
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> _Conv:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """From a prepared layer, by what its observers saw. With `use_precomputed_fake_quant` the
         scale of a weight is the one from training, not computed anew."""
         check_type(f"nn.quantized.{cls.__name__}.from_float", mod, cls._float_classes)

@@ -13,7 +13,6 @@ from treadle.ao.nn import qat
 from treadle.ao.nn._weights import WithState, check_type, check_weight_dtype
 from treadle.nn import functional
 
-
 # The whole numbers of a table, and the scale and the zero point of each row. The zero points are
 # floats, which a quantized tensor does not have.
 Table = Tuple[Tensor, Tensor, Tensor]
@@ -40,8 +39,8 @@ def _zeros(rows: int, columns: int) -> Table:
 
 
 def quantized_table(weight: Tensor, observer: Any) -> Table:
-    """A table of floats in whole numbers, with the scale and the zero point of each row for what the
-    observer saw."""
+    """A table of floats in whole numbers, with the scale and the zero point of each row for what
+    the observer saw."""
     scales, zero_points = observer.calculate_qparams()
     numbers = _C.round(weight.detach().float() / scales[:, None] + zero_points[:, None])
     low, high = observer.quant_min, observer.quant_max

@@ -152,7 +152,7 @@ class QFunctional(WithState):
         return qf.matmul(x, y, self.scale, self.zero_point)
 
     @classmethod
-    def from_float(cls, mod: Any) -> QFunctional:
+    def from_float(cls, mod: Any) -> Any:
         """In place of a prepared FloatFunctional, by what its observer saw."""
         if type(mod) is not FloatFunctional:
             raise AssertionError(

@@ -42,7 +42,7 @@ class _InFloat(WithState):
         nn.Module.__init__(made)
         own = set(made.__dict__) - {"training"}
         made.__dict__.update({k: v for k, v in layer.__dict__.items() if k not in own})
-        made._parameters = {k: v for k, v in layer._parameters.items()}
+        made._parameters = dict(layer._parameters)
         made._buffers = dict(layer._buffers)
         made.scale, made.zero_point = scale, zero_point
         return made

@@ -24,8 +24,8 @@ from treadle.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 
 class LinearPackedParams(WithState):
-    """The weight (out_features, in_features) and the bias of a layer, under the names that they have
-    in a file."""
+    """The weight (out_features, in_features) and the bias of a layer, under the names that they
+    have in a file."""
 
     _version = 3
     _kept = ("dtype", "_packed_params")
@@ -102,7 +102,7 @@ class Linear(WithState):
         self._packed_params.set_weight_bias(w, b)
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """From a prepared layer, by what its observers saw. With `use_precomputed_fake_quant` the
         scale of a weight is the one from training, not computed anew."""
         check_type(f"nn.quantized.{cls.__name__}.from_float", mod, cls._float_classes)

@@ -90,8 +90,8 @@ def _convolution(dims: int) -> Callable[..., Tensor]:
 
     conv.__name__ = conv.__qualname__ = f"conv{dims}d"
     conv.__doc__ = (
-        f"The convolution over {dims} dimensions of an input (N, C, *sizes) of quint8 with a weight "
-        "(out, C / groups, *kernel) of qint8; NotImplementedError for other dtypes."
+        f"The convolution over {dims} dimensions of an input (N, C, *sizes) of quint8 with a "
+        "weight (out, C / groups, *kernel) of qint8; NotImplementedError for other dtypes."
     )
     return conv
 

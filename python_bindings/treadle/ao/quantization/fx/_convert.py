@@ -1,7 +1,7 @@
 """From a graph with observers to one of quantized calls.
 
-Each node is written as a float, as a quantized tensor, or as both, at the place where one of them is
-first needed. So a tensor is quantized where a quantized call takes it, and not before.
+Each node is written as a float, as a quantized tensor, or as both, at the place where one of them
+is first needed. So a tensor is quantized where a quantized call takes it, and not before.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -13,12 +13,10 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from treadle import _C, nn
 from treadle._C import Tensor
-from treadle.ao.nn import intrinsic as nni
 from treadle.ao.nn import quantized as nnq
 from treadle.ao.nn._weights import WithState, qparams
 from treadle.ao.nn.quantized import dynamic as nnqd
 from treadle.ao.quantization.fx._patterns import (
-    PRODUCTS,
     SUMS,
     WEIGHTED,
     Kind,
@@ -242,7 +240,7 @@ class _Converted:
         if not dims:
             layer: Any = nn.Linear(tensor.shape[1], tensor.shape[0], bias is not None)
         else:
-            conv = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[dims - 1]
+            conv: Any = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[dims - 1]
             names = (("stride", 1), ("padding", 0), ("dilation", 1), ("groups", 1))
             values = [argument(node, 3 + i, *pair) for i, pair in enumerate(names)]
             stride, padding, dilation = (

@@ -1,8 +1,8 @@
 """The table of what is quantized in a graph: which calls have a quantized form, and which pass on
 the scale of their argument.
 
-A call that is not in the table computes on floats. Its result is quantized where a call of the table
-takes it.
+A call that is not in the table computes on floats. Its result is quantized where a call of the
+table takes it.
 """
 
 # SPDX-License-Identifier: Apache-2.0

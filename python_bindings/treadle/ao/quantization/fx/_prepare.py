@@ -1,5 +1,5 @@
-"""Observers in a graph: after each call with a quantized form, and before it where its argument is a
-float.
+"""Observers in a graph: after each call with a quantized form, and before it where its argument is
+a float.
 
 What is known of the nodes is kept in an attribute of the model, for _convert.
 """
@@ -137,7 +137,7 @@ class _Prepared:
 
     def _observe_arguments(self, node: Node, kind: Kind, qconfig: Any) -> None:
         for source in dict.fromkeys(tensors_of(node, kind)):
-            if not isinstance(source, Node) or self._observer_at(source) or not gives_tensor(source):
+            if not gives_tensor(source) or self._observer_at(source):
                 continue
             observer = self._observed.get(source)
             if observer is None:

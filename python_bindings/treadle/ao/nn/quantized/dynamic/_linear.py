@@ -36,7 +36,7 @@ class Linear(_StaticLinear):
         return dynamic_linear(x, weight, bias, relu=self._relu)
 
     @classmethod
-    def from_float(cls, mod: Any) -> Linear:  # type: ignore[override]
+    def from_float(cls, mod: Any) -> Any:
         """From a layer with a QConfig."""
         check_type(f"nn.quantized.dynamic.{cls.__name__}.from_float", mod, cls._float_classes)
         qconfig = mod.qconfig

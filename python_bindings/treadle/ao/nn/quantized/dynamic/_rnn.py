@@ -121,7 +121,7 @@ class _Recurrent(nn.Module):
             parts = [getattr(mod, name).detach() for name in names]
             quantized = [weight_for(what, part, mod.qconfig) for part in parts[:2]]
             biases = [part.float() for part in parts[2:]] or [None, None]
-            weights.append(PackedParameter((*quantized, *biases)))  # type: ignore[arg-type]
+            weights.append(PackedParameter((*quantized, *biases)))
         made = cls(
             mod.input_size,
             mod.hidden_size,

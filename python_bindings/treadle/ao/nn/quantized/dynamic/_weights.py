@@ -25,9 +25,7 @@ def weight_for(what: str, weight: Tensor, qconfig: Any) -> Tensor:
     return quantized_weight(weight, observer)
 
 
-def dynamic_linear(
-    x: Tensor, weight: Tensor, bias: Optional[Tensor], relu: bool = False
-) -> Tensor:
+def dynamic_linear(x: Tensor, weight: Tensor, bias: Optional[Tensor], relu: bool = False) -> Tensor:
     """x (*, in) @ weight (out, in).T + bias, in the dtype of x. A quantized weight is multiplied by
     x in seven bits, as in PyTorch, so that no processor's sums overflow; one of float16 by x in
     float32."""
