@@ -42,8 +42,9 @@ def activations(*shape: int, zero: int = 60, scale: float = 0.02) -> treadle.Ten
     rng = np.random.default_rng(1)
     x = treadle.from_numpy(rng.standard_normal(shape).astype(np.float32))
     # Of 7 bits: all processors add these exactly.
-    return treadle.quantize_per_tensor(x.clamp(-zero * scale, (127 - zero) * scale), scale, zero,
-                                       treadle.quint8)  # fmt: skip
+    return treadle.quantize_per_tensor(
+        x.clamp(-zero * scale, (127 - zero) * scale), scale, zero, treadle.quint8
+    )
 
 
 # ---- what a tensor is made of ----
@@ -98,9 +99,11 @@ def test_chosen_scales_cover_all_numbers(dtype: treadle.dtype, reduce_range: boo
 
 def test_lists_and_tensors_of_scales() -> None:
     a, b = treadle.quantize_per_tensor(
-        [treadle.ones(2), treadle.ones(3)], treadle.tensor([0.5, 0.25]), treadle.tensor([0, 1]),
+        [treadle.ones(2), treadle.ones(3)],
+        treadle.tensor([0.5, 0.25]),
+        treadle.tensor([0, 1]),
         treadle.qint8,
-    )  # fmt: skip
+    )
     assert a.int_repr().tolist() == [2, 2] and b.int_repr().tolist() == [5, 5, 5]
     assert [t.tolist() for t in treadle.dequantize([a, b])] == [[1, 1], [1, 1, 1]]
     c = treadle.quantize_per_tensor(
@@ -113,27 +116,77 @@ def test_lists_and_tensors_of_scales() -> None:
 def test_what_is_no_quantized_tensor_is_refused() -> None:
     x = treadle.ones(2, 3)
     quantize = treadle.quantize_per_tensor
-    fails(NotImplementedError, "quantize_per_tensor: expected the dtype quint8, qint8 or qint32, got "
-          "treadle.float32", quantize, x, 1.0, 0, treadle.float32)  # fmt: skip
-    fails(RuntimeError, "quantize_per_tensor: expected positive scales, got 0.0", quantize, x, 0.0, 0,
-          treadle.qint8)  # fmt: skip
-    fails(RuntimeError, "quantize_per_tensor: expected positive scales, got nan", quantize, x,
-          float("nan"), 0, treadle.qint8)  # fmt: skip
-    fails(RuntimeError, "quantize_per_tensor: expected zero points from 0 to 255, got 256", quantize,
-          x, 1.0, 256, treadle.quint8)  # fmt: skip
-    fails(RuntimeError, "quantize_per_channel: expected 3 scales and zero points, got shape (2,)",
-          treadle.quantize_per_channel, x, treadle.ones(2), treadle.zeros(3), 1,
-          treadle.qint8)  # fmt: skip
-    fails(RuntimeError, "_choose_qparams_per_tensor: expected finite numbers, got inf",
-          treadle._choose_qparams_per_tensor, treadle.tensor([1, float("inf")]))  # fmt: skip
+    fails(
+        NotImplementedError,
+        "quantize_per_tensor: expected the dtype quint8, qint8 or qint32, got treadle.float32",
+        quantize,
+        x,
+        1.0,
+        0,
+        treadle.float32,
+    )
+    fails(
+        RuntimeError,
+        "quantize_per_tensor: expected positive scales, got 0.0",
+        quantize,
+        x,
+        0.0,
+        0,
+        treadle.qint8,
+    )
+    fails(
+        RuntimeError,
+        "quantize_per_tensor: expected positive scales, got nan",
+        quantize,
+        x,
+        float("nan"),
+        0,
+        treadle.qint8,
+    )
+    fails(
+        RuntimeError,
+        "quantize_per_tensor: expected zero points from 0 to 255, got 256",
+        quantize,
+        x,
+        1.0,
+        256,
+        treadle.quint8,
+    )
+    fails(
+        RuntimeError,
+        "quantize_per_channel: expected 3 scales and zero points, got shape (2,)",
+        treadle.quantize_per_channel,
+        x,
+        treadle.ones(2),
+        treadle.zeros(3),
+        1,
+        treadle.qint8,
+    )
+    fails(
+        RuntimeError,
+        "_choose_qparams_per_tensor: expected finite numbers, got inf",
+        treadle._choose_qparams_per_tensor,
+        treadle.tensor([1, float("inf")]),
+    )
     q = quantize(x, 1.0, 0, treadle.qint8)
-    fails(RuntimeError, "q_per_channel_scales: expected a quantized tensor with a scale for each "
-          "channel, got one with a single scale", q.q_per_channel_scales)  # fmt: skip
+    fails(
+        RuntimeError,
+        "q_per_channel_scales: expected a quantized tensor with a scale for each "
+        "channel, got one with a single scale",
+        q.q_per_channel_scales,
+    )
     w = weights(2, 3)
-    fails(RuntimeError, "q_scale: expected a quantized tensor with one scale, got one with a scale "
-          "for each channel; call dequantize()", w.q_scale)  # fmt: skip
-    fails(NotImplementedError, "exp: expected strided tensors, got one of layout quantized; call "
-          "to_dense()", q.exp)  # fmt: skip
+    fails(
+        RuntimeError,
+        "q_scale: expected a quantized tensor with one scale, got one with a scale "
+        "for each channel; call dequantize()",
+        w.q_scale,
+    )
+    fails(
+        NotImplementedError,
+        "exp: expected strided tensors, got one of layout quantized; call to_dense()",
+        q.exp,
+    )
 
 
 def test_text() -> None:
@@ -174,12 +227,22 @@ def test_what_moves_elements_keeps_whole_numbers() -> None:
     ints = q.int_repr()
     index = treadle.tensor([1, 0])
     for f in (
-        lambda t: t.view(6, 20), lambda t: t.permute(3, 0, 2, 1), lambda t: t[1], lambda t: t[:, 1:],
-        lambda t: t.flatten(1), lambda t: t.reshape(-1), lambda t: t.transpose(0, 1),
-        lambda t: t.unsqueeze(0), lambda t: t.index_select(0, index), lambda t: t.flip(1),
-        lambda t: t.narrow(2, 1, 2), lambda t: t.expand(2, 3, 4, 5), lambda t: t.chunk(2)[1],
-        lambda t: F.max_pool2d(t, 2), lambda t: treadle.cat([t, t], 1),
-    ):  # fmt: skip
+        lambda t: t.view(6, 20),
+        lambda t: t.permute(3, 0, 2, 1),
+        lambda t: t[1],
+        lambda t: t[:, 1:],
+        lambda t: t.flatten(1),
+        lambda t: t.reshape(-1),
+        lambda t: t.transpose(0, 1),
+        lambda t: t.unsqueeze(0),
+        lambda t: t.index_select(0, index),
+        lambda t: t.flip(1),
+        lambda t: t.narrow(2, 1, 2),
+        lambda t: t.expand(2, 3, 4, 5),
+        lambda t: t.chunk(2)[1],
+        lambda t: F.max_pool2d(t, 2),
+        lambda t: treadle.cat([t, t], 1),
+    ):
         result = f(q)
         assert result.is_quantized and result.q_scale() == q.q_scale()
         assert treadle.equal(result.int_repr(), f(ints))
@@ -195,10 +258,15 @@ def test_bounds_and_means() -> None:
     q = activations(2, 3, 8, 8)
     x = q.dequantize()
     for f in (
-        F.relu, F.relu6, lambda t: t.clamp(-0.5, 0.5), lambda t: F.hardtanh(t, -0.1, 0.7),
-        lambda t: F.avg_pool2d(t, 2), lambda t: F.adaptive_avg_pool2d(t, 1),
-        lambda t: t.mean([2, 3]), lambda t: F.interpolate(t, scale_factor=2),
-    ):  # fmt: skip
+        F.relu,
+        F.relu6,
+        lambda t: t.clamp(-0.5, 0.5),
+        lambda t: F.hardtanh(t, -0.1, 0.7),
+        lambda t: F.avg_pool2d(t, 2),
+        lambda t: F.adaptive_avg_pool2d(t, 1),
+        lambda t: t.mean([2, 3]),
+        lambda t: F.interpolate(t, scale_factor=2),
+    ):
         result = f(q)
         assert result.is_quantized
         expected = treadle.quantize_per_tensor(f(x), q.q_scale(), q.q_zero_point(), q.dtype)
@@ -248,9 +316,14 @@ def test_convolution(dims: int, groups: int, batched: bool) -> None:
         (False, True), (b, None), (1, 2), (0, 1), (1, 2)
     ):
         exact = convolve(
-            x.dequantize().double(), w.dequantize().double(), None if bias is None else bias.double(),
-            stride, padding, dilation, groups,
-        )  # fmt: skip
+            x.dequantize().double(),
+            w.dequantize().double(),
+            None if bias is None else bias.double(),
+            stride,
+            padding,
+            dilation,
+            groups,
+        )
         exact = exact.relu() if relu else exact
         got = treadle._quantized_convolution(
             x, w, bias, [stride], [padding], [dilation], groups, 0.1, 90, relu
@@ -331,22 +404,84 @@ def test_sums_and_products(relu: bool, last: bool) -> None:
 def test_products_that_do_not_fit_are_refused() -> None:
     x, w = activations(3, 8), weights(4, 8)
     linear, convolve = treadle._quantized_linear, treadle._quantized_convolution
-    fails(RuntimeError, "_quantized_linear: expected input of 8 features, got shape (3, 7)", linear,
-          x[:, :7], w, None, 1.0, 0)  # fmt: skip
-    fails(RuntimeError, "_quantized_linear: expected a bias of shape (4), got shape (3,)", linear, x,
-          w, treadle.ones(3), 1.0, 0)  # fmt: skip
-    fails(RuntimeError, "_quantized_linear: expected a quantized tensor, got a strided one of "
-          "treadle.float32", linear, x.dequantize(), w, None, 1.0, 0)  # fmt: skip
-    fails(RuntimeError, "_quantized_linear: expected positive scales, got -1.0", linear, x, w, None,
-          -1.0, 0)  # fmt: skip
-    fails(RuntimeError, "_quantized_convolution: expected a positive stride and dilation, got 0",
-          convolve, activations(1, 2, 5, 5), weights(2, 2, 3, 3), None, [0], [0], [1], 1, 1.0,
-          0)  # fmt: skip
-    fails(RuntimeError, "_quantized_convolution: expected groups > 0, got 0", convolve,
-          activations(1, 2, 5, 5), weights(2, 2, 3, 3), None, [1], [0], [1], 0, 1.0, 0)  # fmt: skip
+    fails(
+        RuntimeError,
+        "_quantized_linear: expected input of 8 features, got shape (3, 7)",
+        linear,
+        x[:, :7],
+        w,
+        None,
+        1.0,
+        0,
+    )
+    fails(
+        RuntimeError,
+        "_quantized_linear: expected a bias of shape (4), got shape (3,)",
+        linear,
+        x,
+        w,
+        treadle.ones(3),
+        1.0,
+        0,
+    )
+    fails(
+        RuntimeError,
+        "_quantized_linear: expected a quantized tensor, got a strided one of treadle.float32",
+        linear,
+        x.dequantize(),
+        w,
+        None,
+        1.0,
+        0,
+    )
+    fails(
+        RuntimeError,
+        "_quantized_linear: expected positive scales, got -1.0",
+        linear,
+        x,
+        w,
+        None,
+        -1.0,
+        0,
+    )
+    fails(
+        RuntimeError,
+        "_quantized_convolution: expected a positive stride and dilation, got 0",
+        convolve,
+        activations(1, 2, 5, 5),
+        weights(2, 2, 3, 3),
+        None,
+        [0],
+        [0],
+        [1],
+        1,
+        1.0,
+        0,
+    )
+    fails(
+        RuntimeError,
+        "_quantized_convolution: expected groups > 0, got 0",
+        convolve,
+        activations(1, 2, 5, 5),
+        weights(2, 2, 3, 3),
+        None,
+        [1],
+        [0],
+        [1],
+        0,
+        1.0,
+        0,
+    )
     with pytest.raises(RuntimeError):
         convolve(activations(1, 3, 5, 5), weights(2, 2, 3, 3), None, [1], [0], [1], 1, 1.0, 0)
     with pytest.raises(RuntimeError):
         convolve(x, w, None, [1], [0], [1], 1, 1.0, 0)
-    fails(RuntimeError, "_quantized_cat: expected tensors, got none", treadle._quantized_cat, [], 0,
-          1.0, 0)  # fmt: skip
+    fails(
+        RuntimeError,
+        "_quantized_cat: expected tensors, got none",
+        treadle._quantized_cat,
+        [],
+        0,
+        1.0,
+        0,
+    )
