@@ -104,8 +104,8 @@ def prepare_fx(
     """A copy of a model in evaluation mode as a graph with observers.
 
     `qconfig_mapping` says what is quantized and how. `example_inputs` are arguments of the model,
-    in a tuple; the graph is made without them. AssertionError for a model in training mode, TypeError
-    where `example_inputs` is not a tuple, NotImplementedError with a backend_config.
+    in a tuple; the graph is made without them. AssertionError for a model in training mode,
+    TypeError where `example_inputs` is not a tuple, NotImplementedError with a backend_config.
     """
     if model.training:
         raise AssertionError("prepare_fx: expected a model in evaluation mode; call eval() first")
