@@ -188,5 +188,8 @@ def test_pickles_may_name_modules_that_were_moved() -> None:
 
 
 def test_pickles_name_the_public_place_of_values() -> None:
-    for value in (treadle.finfo(treadle.float32), treadle.SUM, treadle.per_tensor_affine):
+    for value in (treadle.finfo(treadle.float32), treadle.SUM):
         assert f"treadle\n{type(value).__name__}\n".encode() in pickle.dumps(value, 0)
+    scheme = treadle.per_tensor_affine
+    assert b"treadle\nper_tensor_affine\n" in pickle.dumps(scheme, 0)
+    assert pickle.loads(pickle.dumps(scheme)) is scheme

@@ -93,5 +93,10 @@ def test_refused() -> None:
     with pytest.raises(AssertionError) as shape:
         nnq.Embedding(3, 2, _weight=_made(nn.Embedding(3, 4)).weight())
     assert str(shape.value) == "Embedding: expected a weight of shape (3, 2), got (3, 4)"
+    with pytest.raises(NotImplementedError) as norm:
+        nnq.Embedding(3, 2, max_norm=1.0)
+    assert str(norm.value) == (
+        "Embedding: expected max_norm=None, as a table in eight bits is not scaled, got 1.0"
+    )
     with pytest.raises(IndexError):
         _made(nn.Embedding(3, 2))(treadle.tensor([3]))

@@ -64,6 +64,18 @@ class _Table(WithState):
             _zeros(rows, columns) if weight is None else weight
         )
 
+    def _settings(
+        self, max_norm: Optional[float], norm_type: float, scale_grad_by_freq: bool, sparse: bool
+    ) -> None:
+        """Keep the settings of the float layer; those of gradients mean nothing here."""
+        if max_norm is not None:
+            raise NotImplementedError(
+                f"{type(self).__name__}: expected max_norm=None, as a table in eight bits is not "
+                f"scaled, got {max_norm}"
+            )
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+
     def weight(self) -> Table:
         """The whole numbers (num_embeddings, embedding_dim) of uint8, and the scale and the zero
         point of each row."""
@@ -127,11 +139,16 @@ class Embedding(_Table):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: Optional[int] = None,
+        max_norm: Optional[float] = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
         _weight: Optional[Table] = None,
         dtype: Any = _C.quint8,
     ) -> None:
         super().__init__()
         self._set_up(num_embeddings, embedding_dim, _weight, dtype)
+        self._settings(max_norm, norm_type, scale_grad_by_freq, sparse)
         self.padding_idx = padding_idx
 
     def forward(self, indices: Tensor) -> Tensor:
@@ -142,7 +159,8 @@ class Embedding(_Table):
     def from_float(cls, mod: Any) -> Embedding:
         """From a layer with a QConfig whose weights have a zero point of floats."""
         weight = cls._quantized_from(mod)
-        return cls(mod.num_embeddings, mod.embedding_dim, mod.padding_idx, weight)
+        settings = (mod.max_norm, mod.norm_type, mod.scale_grad_by_freq, mod.sparse)
+        return cls(mod.num_embeddings, mod.embedding_dim, mod.padding_idx, *settings, weight)
 
 
 class EmbeddingBag(_Table):
@@ -158,14 +176,19 @@ class EmbeddingBag(_Table):
         self,
         num_embeddings: int,
         embedding_dim: int,
+        max_norm: Optional[float] = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
         mode: str = "sum",
+        sparse: bool = False,
         _weight: Optional[Table] = None,
         include_last_offset: bool = False,
-        padding_idx: Optional[int] = None,
         dtype: Any = _C.quint8,
+        padding_idx: Optional[int] = None,
     ) -> None:
         super().__init__()
         self._set_up(num_embeddings, embedding_dim, _weight, dtype)
+        self._settings(max_norm, norm_type, scale_grad_by_freq, sparse)
         self.mode, self.include_last_offset = mode, include_last_offset
         self.padding_idx = padding_idx
 
@@ -200,8 +223,12 @@ class EmbeddingBag(_Table):
         return cls(
             mod.num_embeddings,
             mod.embedding_dim,
+            mod.max_norm,
+            mod.norm_type,
+            mod.scale_grad_by_freq,
             mod.mode,
+            mod.sparse,
             cls._quantized_from(mod),
             mod.include_last_offset,
-            mod.padding_idx,
+            padding_idx=mod.padding_idx,
         )
