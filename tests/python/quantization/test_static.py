@@ -163,6 +163,26 @@ def test_a_wrapped_layer() -> None:
     treadle.testing.assert_close(quantized(x), inside(x), atol=0.1, rtol=0.1)
 
 
+def test_layers_of_a_known_range() -> None:
+    layers = (nn.Sigmoid(), nn.Hardsigmoid(), nn.Tanh(), nn.Softmax(dim=1))
+    x = treadle.randn(8, 4)
+    for layer in layers:
+        model = nn.Sequential(q.QuantStub(), nn.Linear(4, 4), layer, q.DeQuantStub(), layer).eval()
+        quantized = q.convert(_calibrated(model, x))
+        assert isinstance(quantized[2], type(layer)) and quantized[2](x).dtype == treadle.float32
+        middle = quantized[2](quantized[1](quantized[0](x)))
+        expected = (2 / 256, 128) if isinstance(layer, nn.Tanh) else (1 / 256, 0)
+        assert (middle.q_scale(), middle.q_zero_point()) == expected
+        treadle.testing.assert_close(quantized(x), model(x), atol=0.05, rtol=0.05)
+
+
+def _calibrated(model: Any, x: Any) -> Any:
+    model.qconfig = q.get_default_qconfig()
+    prepared = q.prepare(model)
+    prepared(x)
+    return prepared
+
+
 def test_hooks_go_along() -> None:
     model = nn.Sequential(q.QuantStub(), nn.Linear(2, 2)).eval()
     seen = []

@@ -19,6 +19,7 @@ from treadle.ao.nn.intrinsic import qat as nniqat
 from treadle.ao.nn.intrinsic import quantized as nniq
 from treadle.ao.nn.intrinsic.quantized import dynamic as nniqd
 from treadle.ao.nn.quantized import dynamic as nnqd
+from treadle.ao.nn.quantized._in_float import OF_KNOWN_RANGE
 from treadle.ao.quantization.fake_quantize import (
     default_fixed_qparams_range_0to1_fake_quant,
     default_fixed_qparams_range_neg1to1_fake_quant,
@@ -50,6 +51,7 @@ DEFAULT_STATIC_QUANT_MODULE_MAPPINGS: Dict[Any, Any] = {
     DeQuantStub: nnq.DeQuantize,
     nnq.FloatFunctional: nnq.QFunctional,
     NonDynamicallyQuantizableLinear: nnq.Linear,
+    **OF_KNOWN_RANGE,
     **_by_name(
         nn,
         nnq,
@@ -163,12 +165,13 @@ def get_dynamic_quant_module_class(
 
 def get_default_qconfig_propagation_list() -> Set[Any]:
     """The classes whose results prepare() observes."""
-    return {
+    found = {
         *DEFAULT_STATIC_QUANT_MODULE_MAPPINGS,
         *DEFAULT_QAT_MODULE_MAPPINGS,
         *DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
         nn.Sequential,
     }
+    return found - set(OF_KNOWN_RANGE)
 
 
 def get_default_compare_output_module_list() -> Set[Any]:

@@ -96,6 +96,69 @@ class BNReLU3d(BatchNorm3d):  # type: ignore[misc, valid-type]
     _float_class = nni.BNReLU3d
 
 
+class _OfKnownRange(nn.Module):
+    """A float layer whose results have a known range. A tensor of floats gives floats, so that the
+    layer may also stand after DeQuantize."""
+
+    _float_class: Any = None
+    _scale = 1 / 256
+    _zero_point = 0
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The result, quantized where the input is."""
+        layer = super().forward
+        if not input.is_quantized:
+            return layer(input)
+        return in_float(layer, input, self._scale, self._zero_point)
+
+    @classmethod
+    def from_float(cls, mod: Any) -> Any:
+        """In place of a float layer, with its settings."""
+        made = cls.__new__(cls)
+        nn.Module.__init__(made)
+        made.__dict__.update({k: v for k, v in vars(mod).items() if k not in vars(made)})
+        return made.train(mod.training)
+
+    def _get_name(self) -> str:
+        return f"Quantized{self._float_class.__name__}"
+
+
+class HardsigmoidOfKnownRange(_OfKnownRange, nn.Hardsigmoid):
+    """nn.Hardsigmoid, whose results are from 0 to 1."""
+
+    _float_class = nn.Hardsigmoid
+
+
+class SigmoidOfKnownRange(_OfKnownRange, nn.Sigmoid):
+    """nn.Sigmoid, whose results are from 0 to 1."""
+
+    _float_class = nn.Sigmoid
+
+
+class SoftmaxOfKnownRange(_OfKnownRange, nn.Softmax):
+    """nn.Softmax, whose results are from 0 to 1."""
+
+    _float_class = nn.Softmax
+
+
+class TanhOfKnownRange(_OfKnownRange, nn.Tanh):
+    """nn.Tanh, whose results are from -1 to 1."""
+
+    _float_class = nn.Tanh
+    _scale, _zero_point = 2 / 256, 128
+
+
+OF_KNOWN_RANGE = {
+    kind._float_class: kind
+    for kind in (
+        HardsigmoidOfKnownRange,
+        SigmoidOfKnownRange,
+        SoftmaxOfKnownRange,
+        TanhOfKnownRange,
+    )
+}
+
+
 class ReLU6(nn.ReLU):
     """The numbers between 0 and 6 of a quantized tensor, with its scale."""
 
