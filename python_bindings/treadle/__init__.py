@@ -212,6 +212,7 @@ _LAZY = {
         nuclear_norm resize_as_ smm solve sspaddmm values_copy""".split(),
         "treadle._functions.older",
     ),
+    "fused_moving_avg_obs_fake_quant": "treadle._functions.fused_fake_quantization",
     **dict.fromkeys(("CompilationUnit", "ScriptFunction", "ScriptModule"), "treadle.jit"),
     **dict.fromkeys(("fork", "wait"), "treadle.jit"),
     **dict.fromkeys(

@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional
 
 from treadle import _C, _names
 from treadle._C import Tensor
+from treadle._introspection.build import per_channel_affine, per_tensor_affine
 from treadle.autograd.grad_mode import no_grad
 
 # More than any tensor here has; bounds what a file can make the checks below do.
@@ -177,6 +178,40 @@ def parts_of_layout(tensor: Tensor) -> tuple:
     return (tensor.layout, tuple(tensor.shape), detached, fields, tensor.requires_grad)
 
 
+def quantized_parts(tensor: Tensor) -> tuple:
+    """The whole numbers of a quantized tensor, and what `_rebuild_qtensor` is told of their scale:
+    the scheme with one scale and zero point, or with those of each channel and the axis."""
+    numbers, scales, zero_points = _C._layout_contents(tensor)[0].values()
+    if tensor.qscheme() is per_tensor_affine:
+        return numbers, (per_tensor_affine, tensor.q_scale(), tensor.q_zero_point())
+    return numbers, (per_channel_affine, scales, zero_points, tensor.q_per_channel_axis())
+
+
+def _rebuild_quantized(numbers: Tensor, parameters: Any) -> Tensor:
+    """The quantized tensor of these whole numbers."""
+    scheme, scale, zero_point, *axis = parameters
+    if scheme is per_tensor_affine and not axis:
+        return _C._make_per_tensor_quantized_tensor(numbers, float(scale), int(zero_point))
+    if scheme is per_channel_affine and len(axis) == 1:
+        return _C._make_per_channel_quantized_tensor(numbers, scale, zero_point, int(axis[0]))
+    raise ValueError(f"rebuild_tensor: expected a scheme of quantization, got {scheme}")
+
+
+def _rebuild_qtensor(
+    storage: Tensor,
+    storage_offset: int,
+    size: tuple,
+    stride: tuple,
+    quantizer_params: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+) -> Tensor:
+    if not isinstance(quantizer_params, tuple) or len(quantizer_params) not in (3, 4):
+        raise ValueError("rebuild_tensor: expected the scheme, the scale and the zero point")
+    numbers = as_view_of(storage, storage_offset, tuple(size), tuple(stride))
+    return _rebuild_quantized(numbers, quantizer_params)
+
+
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Tensor:
     return _names.package().nn.Parameter(data, bool(requires_grad))
 
@@ -279,6 +314,8 @@ def reduce_tensor(tensor: Tensor) -> tuple:
         return with_attributes(
             tensor, _rebuild_wrapper_subclass, (type(tensor), *arguments, *place)
         )
+    if tensor.is_quantized:
+        return with_attributes(tensor, _rebuild_quantized, quantized_parts(tensor))
     if tensor.layout != _C.strided:
         if is_registered(tensor.layout):
             return with_attributes(tensor, rebuild_layout_tensor, parts_of_layout(tensor))

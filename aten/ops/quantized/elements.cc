@@ -34,6 +34,7 @@
 #include "aten/ops/quantized/contents.h"
 #include "aten/ops/relu.h"
 #include "aten/ops/relu6.h"
+#include "aten/ops/reshape.h"
 #include "aten/ops/to.h"
 #include "aten/ops/to_dense.h"
 #include "aten/ops/upsample_bilinear2d.h"
@@ -253,7 +254,9 @@ void set_boxed(Operator& op, void (*function)(const Operator&, Stack&)) {
 [[maybe_unused]] const Registration registered = [] {
   namespace ops = aten::ops;
   set_layout_rule(layout(), &by_entry);
-  for (Operator* op : {&ops::max_pool1d::op, &ops::max_pool2d::op, &ops::max_pool3d::op})
+  // Whether reshape() copies depends on the strides of the whole numbers.
+  for (Operator* op :
+       {&ops::max_pool1d::op, &ops::max_pool2d::op, &ops::max_pool3d::op, &ops::reshape::op})
     set_boxed(*op, &by_values);
   for (Operator* op :
        {&ops::avg_pool1d::op, &ops::avg_pool2d::op, &ops::avg_pool3d::op,

@@ -116,7 +116,11 @@ class _FakeQuantize(autograd.Function):
     def forward(
         ctx: Any, x: Tensor, scale: Tensor, zero_point: Tensor, low: int, high: int
     ) -> Tensor:
-        steps = _C.round(x / scale) + zero_point
+        steps = x / scale
+        if zero_point.is_floating_point():
+            steps = _C.round(steps + zero_point)
+        else:
+            steps = _C.round(steps) + zero_point
         ctx.save_for_backward((steps >= low) & (steps <= high))
         return ((steps.clamp(low, high) - zero_point) * scale).to(x.dtype)
 

@@ -52,7 +52,7 @@ SUM, AVG = AggregationType.SUM, AggregationType.AVG
 
 
 class qscheme:  # noqa: N801
-    """How integers stand for the numbers of a quantized tensor: only a name for it."""
+    """How integers stand for the numbers of a quantized tensor: a name for it."""
 
     __module__ = "treadle"  # what pickles name
 
@@ -61,6 +61,10 @@ class qscheme:  # noqa: N801
 
     def __repr__(self) -> str:
         return f"{_names.spoken()}.{self._name}"
+
+    def __reduce__(self) -> str:
+        # There is one of each name: a copy, and what a pickle gives, is that one.
+        return self._name
 
 
 per_tensor_affine = qscheme("per_tensor_affine")

@@ -66,11 +66,12 @@ MOVED_MODULES: Dict[str, str] = {
 
 # Modules that are others by an older name, or have some of their names; so with all below them.
 SAME_MODULES: Dict[str, str] = {
-    "ao.quantization.fake_quantize": "ao.quantization",
-    "ao.quantization.observer": "ao.quantization",
-    "ao.quantization.qconfig": "ao.quantization",
-    "ao.quantization.qconfig_mapping": "ao.quantization",
-    "ao.quantization.stubs": "ao.quantization",
+    "ao.nn.intrinsic.modules": "ao.nn.intrinsic",
+    "ao.nn.intrinsic.qat.modules": "ao.nn.intrinsic.qat",
+    "ao.nn.intrinsic.quantized.modules": "ao.nn.intrinsic.quantized",
+    "ao.nn.qat.modules": "ao.nn.qat",
+    "ao.nn.quantized.dynamic.modules": "ao.nn.quantized.dynamic",
+    "ao.nn.quantized.modules": "ao.nn.quantized",
     "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.common": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp",
@@ -473,32 +474,22 @@ MISSING: Dict[str, Dict[str, str]] = {
         ),
         "xpu.streams": "Event Stream",
     },
-    "there are no quantized tensors": {
+    "quantization has no such function, layer or observer": {
         "": (
             "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage "
             "choose_qparams_optimized empty_quantized fbgemm_linear_fp16_weight "
             "fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
             "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight "
-            "fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix "
-            "fused_moving_avg_obs_fake_quant quantized_batch_norm quantized_gru "
-            "quantized_gru_cell quantized_lstm quantized_lstm_cell quantized_max_pool1d "
-            "quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell "
-            "quantized_rnn_tanh_cell"
+            "fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix quantized_batch_norm "
+            "quantized_gru quantized_gru_cell quantized_lstm quantized_lstm_cell "
+            "quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d "
+            "quantized_rnn_relu_cell quantized_rnn_tanh_cell"
         ),
-        "ao.nn.intrinsic": (
-            "BNReLU2d BNReLU3d ConvBn1d ConvBn2d ConvBn3d ConvBnReLU1d ConvBnReLU2d ConvBnReLU3d "
-            "ConvReLU1d ConvReLU2d ConvReLU3d LinearBn1d LinearReLU"
-        ),
-        "ao.nn.intrinsic.qat": "ConvBn2d ConvBnReLU2d ConvReLU2d LinearReLU",
-        "ao.nn.qat": "Conv1d Conv2d Conv3d Embedding EmbeddingBag Linear",
+        "ao.nn.intrinsic": "ConvAdd2d ConvAddReLU2d LinearLeakyReLU LinearTanh",
         "ao.nn.quantizable": "LSTM LSTMCell MultiheadAttention",
         "ao.nn.quantized": (
-            "BatchNorm2d BatchNorm3d Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d "
-            "ConvTranspose3d DeQuantize Dropout ELU Embedding EmbeddingBag FXFloatFunctional "
-            "GroupNorm Hardswish InstanceNorm1d InstanceNorm2d InstanceNorm3d LSTM LayerNorm "
-            "LeakyReLU Linear MultiheadAttention PReLU QFunctional Quantize ReLU6 Sigmoid Softmax"
+            "ConvTranspose1d ConvTranspose2d ConvTranspose3d LSTM MultiheadAttention"
         ),
-        "ao.nn.quantized.dynamic": "GRU GRUCell LSTM LSTMCell Linear RNNCell",
         "ao.pruning": (
             "BaseScheduler BaseSparsifier CubicSL FakeSparsity LambdaSL NearlyDiagonalSparsifier "
             "WeightNormSparsifier fqn_to_module get_arg_info_from_tensor_fqn "
@@ -506,53 +497,16 @@ MISSING: Dict[str, Dict[str, str]] = {
             "module_to_fqn"
         ),
         "ao.quantization": (
-            "AffineQuantizedObserverBase FakeQuantize FakeQuantizeBase FixedQParamsFakeQuantize "
-            "FixedQParamsObserver FusedMovingAvgObsFakeQuantize Granularity HistogramObserver "
-            "MappingType MinMaxObserver MovingAverageMinMaxObserver "
-            "MovingAveragePerChannelMinMaxObserver NoopObserver ObserverBase "
-            "ObserverOrFakeQuantize PerAxis PerBlock PerChannelMinMaxObserver PerGroup PerRow "
-            "PerTensor PerToken PlaceholderObserver QConfig QConfigAny QConfigDynamic "
-            "QConfigMapping QuantType RecordingObserver ReuseInputObserver TorchAODType "
-            "UniformQuantizationObserverBase ZeroPointDomain add_quant_dequant convert "
-            "convert_dynamic_jit convert_jit default_affine_fixed_qparams_fake_quant "
-            "default_affine_fixed_qparams_observer default_debug_observer "
-            "default_dynamic_fake_quant default_dynamic_quant_observer "
-            "default_embedding_fake_quant default_embedding_fake_quant_4bit default_eval_fn "
-            "default_fake_quant default_fixed_qparams_range_0to1_fake_quant "
-            "default_fixed_qparams_range_0to1_observer "
-            "default_fixed_qparams_range_neg1to1_fake_quant "
-            "default_fixed_qparams_range_neg1to1_observer default_float_qparams_observer "
-            "default_float_qparams_observer_4bit default_fused_act_fake_quant "
-            "default_fused_per_channel_wt_fake_quant default_fused_wt_fake_quant "
-            "default_histogram_fake_quant default_histogram_observer default_observer "
-            "default_per_channel_weight_fake_quant default_per_channel_weight_observer "
-            "default_placeholder_observer default_reuse_input_observer "
-            "default_symmetric_fixed_qparams_fake_quant default_symmetric_fixed_qparams_observer "
-            "default_weight_fake_quant default_weight_observer disable_fake_quant "
-            "disable_observer enable_fake_quant enable_observer fuse_conv_bn fuse_conv_bn_jit "
-            "fuse_conv_bn_relu fuse_convtranspose_bn fuse_linear_bn fuse_modules fuse_modules_qat "
-            "fused_per_channel_wt_fake_quant_range_neg_127_to_127 "
-            "fused_wt_fake_quant_range_neg_127_to_127 get_block_size "
-            "get_default_compare_output_module_list get_default_custom_config_dict "
-            "get_default_dynamic_quant_module_mappings "
-            "get_default_dynamic_sparse_quant_module_mappings "
-            "get_default_float_to_quantized_operator_mappings get_default_qat_module_mappings "
-            "get_default_qat_qconfig get_default_qat_qconfig_dict get_default_qat_qconfig_mapping "
-            "get_default_qconfig get_default_qconfig_dict get_default_qconfig_mapping "
-            "get_default_qconfig_propagation_list get_default_static_quant_module_mappings "
+            "AffineQuantizedObserverBase Granularity MappingType PerAxis PerBlock PerGroup PerRow "
+            "PerTensor PerToken TorchAODType ZeroPointDomain convert_dynamic_jit convert_jit "
+            "fuse_conv_bn_jit get_block_size get_default_dynamic_sparse_quant_module_mappings "
+            "get_default_float_to_quantized_operator_mappings "
             "get_default_static_quant_reference_module_mappings "
-            "get_default_static_sparse_quant_module_mappings get_dynamic_quant_module_class "
-            "get_embedding_qat_module_mappings get_embedding_static_quant_module_mappings "
-            "get_fuser_method get_fuser_method_new get_observer_state_dict get_quantized_operator "
-            "get_static_quant_module_class load_observer_state_dict no_observer_set "
-            "per_channel_weight_observer_range_neg_127_to_127 prepare prepare_dynamic_jit "
-            "prepare_jit prepare_qat propagate_qconfig_ qconfig_equals quantize quantize_dynamic "
-            "quantize_dynamic_jit quantize_jit quantize_qat script_qconfig script_qconfig_dict "
-            "swap_module weight_observer_range_neg_127_to_127"
+            "get_default_static_sparse_quant_module_mappings get_fuser_method_new "
+            "get_quantized_operator prepare_dynamic_jit prepare_jit quantize_dynamic_jit "
+            "quantize_jit script_qconfig script_qconfig_dict"
         ),
-        "ao.quantization.quantize_fx": (
-            "convert_fx convert_to_reference_fx fuse_fx prepare_fx prepare_qat_fx"
-        ),
+        "ao.quantization.quantize_fx": "convert_to_reference_fx",
         "ao.quantization.quantizer": "Quantizer",
     },
     "there is no backend for such devices": {

@@ -35,3 +35,10 @@ STORAGE_NAMES = {
     _C.complex32: UNTYPED_NAME,
     _C.bcomplex32: UNTYPED_NAME,
 }
+
+# Those of the whole numbers of a quantized dtype: only files have them.
+QUANTIZED_STORAGE_NAMES = {
+    _C.quint8: "QUInt8Storage",
+    _C.qint8: "QInt8Storage",
+    _C.qint32: "QInt32Storage",
+}

@@ -27,6 +27,8 @@ _FLOATS = {
 _INTEGERS = frozenset(
     getattr(_C, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
 )
+# The integers that quantized tensors consist of.
+QUANTIZED = {_C.qint8: _C.int8, _C.quint8: _C.uint8, _C.qint32: _C.int32}
 
 
 class finfo:
@@ -60,18 +62,19 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer dtype."""
+    """Limits of an integer dtype, or of the integers of a quantized one."""
 
     __module__ = "treadle"  # what pickles name
 
     def __init__(self, dtype: _C.dtype) -> None:
-        if dtype not in _INTEGERS:
+        whole = QUANTIZED.get(dtype, dtype)
+        if whole not in _INTEGERS:
             raise TypeError(
                 f"iinfo: expected an integer dtype, got {dtype}; see {_names.spoken()}.finfo"
             )
-        self.bits = 8 * dtype.itemsize
-        self.min = -(2 ** (self.bits - 1)) if dtype.is_signed else 0
-        self.max = 2 ** (self.bits - 1 if dtype.is_signed else self.bits) - 1
+        self.bits = 8 * whole.itemsize
+        self.min = -(2 ** (self.bits - 1)) if whole.is_signed else 0
+        self.max = 2 ** (self.bits - 1 if whole.is_signed else self.bits) - 1
         self.dtype = repr(dtype).rpartition(".")[2]
 
     def __repr__(self) -> str:

@@ -1,5 +1,4 @@
-"""Quantization's names. There are no quantized tensors; what prepares a model for them and works on
-ordinary ones does that."""
+"""Quantization: `quantization` has what prepares and converts models, `nn` the layers."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -18,9 +18,15 @@ from typing import Any, Callable, Iterator, Optional, Union
 
 from treadle import _C, _names, _rebuild
 from treadle._C import Tensor
+from treadle._introspection import build
 from treadle._names.pytorch_paths import class_named
 from treadle._tensor import legacy_types
-from treadle._tensor.storage_types import STORAGE_NAMES, UNTYPED_NAME
+from treadle._tensor.storage_types import (
+    QUANTIZED_STORAGE_NAMES,
+    STORAGE_NAMES,
+    UNTYPED_NAME,
+)
+from treadle._tensor.type_info import QUANTIZED
 
 
 class StorageType:
@@ -229,6 +235,7 @@ def _standard() -> dict[str, Entry]:
         "torch._utils._rebuild_tensor_v2": _plain(_rebuild_tensor_v2),
         "torch._utils._rebuild_tensor_v3": _plain(_rebuild_tensor_v3),
         "torch._utils._rebuild_sparse_tensor": _plain(_rebuild._rebuild_sparse_tensor),
+        "torch._utils._rebuild_qtensor": _plain(_over_a_storage(_rebuild._rebuild_qtensor)),
         "torch._utils._rebuild_parameter": _plain(_rebuild._rebuild_parameter),
         "torch._utils._rebuild_parameter_with_state": _plain(_rebuild_parameter_with_state, 3),
         "torch._utils._rebuild_meta_tensor_no_storage": _plain(
@@ -267,6 +274,11 @@ def _standard() -> dict[str, Entry]:
     for dtype, name in STORAGE_NAMES.items():
         if name != UNTYPED_NAME:
             entries[f"torch.{name}"] = Entry(StorageType(dtype))
+    for dtype, name in QUANTIZED_STORAGE_NAMES.items():
+        entries[f"torch.{name}"] = Entry(StorageType(QUANTIZED[dtype]))
+        entries["torch." + str(dtype).rpartition(".")[2]] = Entry(dtype)
+    for scheme in (build.per_tensor_affine, build.per_channel_affine):
+        entries["torch." + str(scheme).rpartition(".")[2]] = Entry(scheme)
     for name in legacy_types.NAMES:
         entries[f"torch.{name}"] = Entry(getattr(_names.package(), name))
     for name in ("contiguous_format", "preserve_format", "channels_last"):
@@ -282,7 +294,6 @@ _user_entries: dict[str, tuple[Any, Entry]] = {}
 
 # Names that files of PyTorch have and that cannot be read here, with the reason.
 _MISSING = {
-    "torch._utils._rebuild_qtensor": "a quantized tensor, which does not exist here",
     "torch._utils._rebuild_nested_tensor": "a nested tensor, which does not exist here",
     "torch._utils._rebuild_device_tensor_from_numpy": "a tensor of a device without storages",
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": "a tensor of a device without storages",
@@ -290,8 +301,8 @@ _MISSING = {
         f"torch.{name}": f"the element type {name}, which does not exist here"
         for name in (
             "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "float8_e8m0fnu",
-            "float4_e2m1fn_x2", "complex32", "quint8", "qint8", "qint32", "quint4x2", "quint2x4",
-            "QUInt8Storage", "QInt8Storage", "QInt32Storage", "QUInt4x2Storage", "QUInt2x4Storage",
+            "float4_e2m1fn_x2", "complex32", "quint4x2", "quint2x4", "QUInt4x2Storage",
+            "QUInt2x4Storage",
         )
     },
 }  # fmt: skip

@@ -18,15 +18,21 @@ from typing import Any, Iterator
 
 from treadle import _C, _names
 from treadle._C import Tensor
+from treadle._introspection.build import per_channel_affine, per_tensor_affine, qscheme
 from treadle._names.pytorch_paths import PACKAGE_IN_FILES, path_in_files
 from treadle._rebuild import (
     is_registered,
     lazy_bits,
     parts_of_layout,
+    quantized_parts,
     reduce_tensor,
     sparse_parts,
 )
-from treadle._tensor.storage_types import STORAGE_NAMES, UNTYPED_NAME
+from treadle._tensor.storage_types import (
+    QUANTIZED_STORAGE_NAMES,
+    STORAGE_NAMES,
+    UNTYPED_NAME,
+)
 from treadle._tensor.untyped_storage import typed_storages
 from treadle.serialization._storages import Placement, location_of
 
@@ -60,6 +66,7 @@ _GLOBALS = {
         ("torch._utils", "_rebuild_parameter_with_state"),
         ("torch._utils", "_rebuild_meta_tensor_no_storage"),
         ("torch._utils", "_rebuild_sparse_tensor"),
+        ("torch._utils", "_rebuild_qtensor"),
         ("torch._utils", "_rebuild_wrapper_subclass"),
         ("torch._tensor", "_rebuild_from_type_v2"),
         ("torch.serialization", "_get_layout"),
@@ -70,9 +77,12 @@ _GLOBALS = {
         ("torch", "device"),
     )
 }
+_SCHEMES = {
+    scheme: str(scheme).rpartition(".")[2] for scheme in (per_tensor_affine, per_channel_affine)
+}
 _STORAGE_GLOBALS = {
     name: _Global("torch.storage" if name == UNTYPED_NAME else "torch", name)
-    for name in STORAGE_NAMES.values()
+    for name in (*STORAGE_NAMES.values(), *QUANTIZED_STORAGE_NAMES.values())
 }
 
 
@@ -129,7 +139,10 @@ class CheckpointPickler(pickle._Pickler):
             return self._reduce_tensor(obj)
         if isinstance(obj, _C.dtype):
             name = str(obj).rpartition(".")[2]
-            return name if obj in STORAGE_NAMES else (_GLOBALS["dtype_named"], (name,))
+            is_known = obj in STORAGE_NAMES or obj in QUANTIZED_STORAGE_NAMES
+            return name if is_known else (_GLOBALS["dtype_named"], (name,))
+        if isinstance(obj, qscheme):
+            return _SCHEMES[obj]
         if isinstance(obj, _C.Size):
             return _GLOBALS["Size"], (tuple(obj),)
         if isinstance(obj, _C.device):
@@ -144,6 +157,8 @@ class CheckpointPickler(pickle._Pickler):
     def _reduce_tensor(self, tensor: Tensor) -> Any:
         from treadle import nn
 
+        if tensor.is_quantized:
+            return self._reduce_quantized(tensor)
         cls, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
         if tensor.layout != _C.strided and cls is not nn.Parameter:
             if is_registered(tensor.layout):
@@ -167,6 +182,14 @@ class CheckpointPickler(pickle._Pickler):
         if cls is Tensor and not state:
             return function, arguments
         return _GLOBALS["_rebuild_from_type_v2"], (function, cls, arguments, state)
+
+    def _reduce_quantized(self, tensor: Tensor) -> Any:
+        numbers, parameters = quantized_parts(tensor)
+        name = QUANTIZED_STORAGE_NAMES[tensor.dtype]
+        storage = self._reference(numbers.untyped_storage(), name, numbers.element_size())
+        geometry = (numbers.storage_offset(), tuple(numbers.shape), tuple(numbers.stride()))
+        arguments: tuple = (storage, *geometry, parameters, False, OrderedDict())
+        return _GLOBALS["_rebuild_qtensor"], arguments
 
     def _parts_of(self, tensor: Tensor) -> tuple[_Global, tuple]:
         geometry = (tuple(tensor.shape), tuple(tensor.stride()))
@@ -208,7 +231,7 @@ class CheckpointPickler(pickle._Pickler):
     def save_global(self, obj: Any, name: Any = None) -> None:
         """Write the name of a class or function; those of this package under the name that PyTorch
         has."""
-        if isinstance(obj, (_Global, _C.dtype)):
+        if isinstance(obj, (_Global, _C.dtype, qscheme)):
             module = obj.module if isinstance(obj, _Global) else PACKAGE_IN_FILES
             self._write_name(module, obj.name if isinstance(obj, _Global) else name)
             self.memoize(obj)  # type: ignore[attr-defined]

@@ -264,9 +264,11 @@ CASES = {
 LEGACY = ["old_dtypes", "shapes", "shared", "parameters", "complex_bits", "containers", "sgd",
           "whole_layers", "sparse"]  # fmt: skip
 # A file without a description: the test says what is in it.
-PLAIN = {"compressed": lambda: torch.eye(2).to_sparse_csr()}
-REFUSED = {
+PLAIN = {
+    "compressed": lambda: torch.eye(2).to_sparse_csr(),
     "quantized": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8),
+}
+REFUSED = {
     "nested": lambda: torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]),
 }
 

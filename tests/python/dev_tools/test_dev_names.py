@@ -45,7 +45,7 @@ def test_reasons_stand_for_names(names: Any) -> None:
     assert names.pattern_for("torch.nn.Linear", reasons) is None
     rows = names.table_of_missing(["torch.ao.nn.Thing", "torch.cpp", "torch.nn.Linear"])
     assert rows == [
-        "| `torch.ao.*` | there are no quantized tensors |",
+        "| `torch.ao.*` | quantization has no such function, layer or observer |",
         "| `torch.cpp` | layers that are written in C++ for PyTorch |",
     ]
 

@@ -63,7 +63,7 @@ def test_modules_with_older_names_are_the_others() -> None:
     from treadle.distributed.tensor.placement_types import Shard
 
     assert treadle.quantization is treadle.ao.quantization
-    assert treadle.quantization.observer is treadle.ao.quantization
+    assert treadle.quantization.observer is treadle.ao.quantization.observer
     assert treadle.nn.quantized is treadle.ao.nn.quantized
     assert treadle.distributed._tensor.Shard is treadle.distributed.tensor.Shard is Shard
 
@@ -141,19 +141,20 @@ assert "treadle._names.mentioned" not in sys.modules
 import torch.distributed.tensor.placement_types as types
 from torch.distributed.tensor import DTensor, Shard
 import torch.ao.quantization
+import torch.ao.nn.quantizable
 from torch._C._distributed_rpc import _is_current_rpc_agent_set
 assert _is_current_rpc_agent_set() is False
 assert torch.distributed.tensor.placement_types is types
 assert sys.modules["torch.distributed.tensor"] is sys.modules["treadle.distributed.tensor"]
 assert DTensor.__module__ == "torch.distributed.tensor"
 try:
-    torch.ao.quantization.HistogramObserver()
+    torch.ao.nn.quantizable.LSTM()
 except NotImplementedError as error:
     print(error)
 """
     assert _run(program) == (
-        "torch.ao.quantization.HistogramObserver: only the name exists: there are no quantized "
-        f"tensors; {PAGE}\n"
+        "torch.ao.nn.quantizable.LSTM: only the name exists: quantization has no such function, "
+        f"layer or observer; {PAGE}\n"
     )
 
 
@@ -187,5 +188,8 @@ def test_pickles_may_name_modules_that_were_moved() -> None:
 
 
 def test_pickles_name_the_public_place_of_values() -> None:
-    for value in (treadle.finfo(treadle.float32), treadle.SUM, treadle.per_tensor_affine):
+    for value in (treadle.finfo(treadle.float32), treadle.SUM):
         assert f"treadle\n{type(value).__name__}\n".encode() in pickle.dumps(value, 0)
+    scheme = treadle.per_tensor_affine
+    assert b"treadle\nper_tensor_affine\n" in pickle.dumps(scheme, 0)
+    assert pickle.loads(pickle.dumps(scheme)) is scheme

@@ -248,6 +248,12 @@ def test_what_moves_elements_keeps_whole_numbers() -> None:
         assert treadle.equal(result.int_repr(), f(ints))
 
 
+def test_reshape_copies_where_the_order_in_memory_is_another() -> None:
+    q = activations(2, 3, 4, 5).contiguous(memory_format=treadle.channels_last)
+    for f in (lambda t: t.flatten(1), lambda t: t.reshape(6, 20), lambda t: t.reshape(-1)):
+        assert treadle.equal(f(q).int_repr(), f(q.int_repr()))
+
+
 def test_bounds_and_means() -> None:
     q = activations(2, 3, 8, 8)
     x = q.dequantize()

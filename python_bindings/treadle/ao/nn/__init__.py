@@ -1,4 +1,5 @@
-"""Layers that are written for quantized tensors."""
+"""Layers for quantization: on quantized tensors (`quantized`), on floats with weights that are
+quantized (`quantized.dynamic`), for training (`qat`), and several layers in one (`intrinsic`)."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -1,64 +1,68 @@
-"""Operations as modules, so that each place in a model where one happens could have its own scale.
+"""Layers that work on quantized tensors.
 
 Example:
 
-    self.skip_add = FloatFunctional()
-    ...
-    x = self.skip_add.add(x, y)       # x + y
+    convert(prepared)        # puts Linear of this module in place of nn.Linear
 """
 
 # SPDX-License-Identifier: Apache-2.0
 
-from __future__ import annotations
+from treadle import _names
+from treadle.ao.nn.quantized import functional as functional
+from treadle.ao.nn.quantized._conv import Conv1d, Conv2d, Conv3d
+from treadle.ao.nn.quantized._embedding import Embedding, EmbeddingBag
+from treadle.ao.nn.quantized._functional_modules import (
+    FloatFunctional,
+    FXFloatFunctional,
+    QFunctional,
+)
+from treadle.ao.nn.quantized._in_float import (
+    ELU,
+    BatchNorm2d,
+    BatchNorm3d,
+    Dropout,
+    GroupNorm,
+    Hardswish,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LayerNorm,
+    LeakyReLU,
+    PReLU,
+    ReLU6,
+    Sigmoid,
+    Softmax,
+)
+from treadle.ao.nn.quantized._linear import Linear
+from treadle.ao.nn.quantized._stubs import DeQuantize, Quantize
 
-from typing import List
-
-from treadle import _C, _names, nn
-from treadle._C import Tensor
-
-
-class FloatFunctional(nn.Module):
-    """Operations on ordinary tensors, whose results `activation_post_process` is called with; that
-    is an Identity which a program may replace."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.activation_post_process = nn.Identity()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """RuntimeError: its methods are called, not it."""
-        raise RuntimeError(
-            "FloatFunctional: expected a call of one of its methods, as add(x, y), got a call of "
-            "the module"
-        )
-
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """x + y."""
-        return self.activation_post_process(_C.add(x, y))
-
-    def add_scalar(self, x: Tensor, y: float) -> Tensor:
-        """x + y; as in PyTorch it is not passed to activation_post_process."""
-        return _C.add(x, y)
-
-    def mul(self, x: Tensor, y: Tensor) -> Tensor:
-        """x * y."""
-        return self.activation_post_process(_C.mul(x, y))
-
-    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
-        """x * y; as in PyTorch it is not passed to activation_post_process."""
-        return _C.mul(x, y)
-
-    def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:
-        """cat(x, dim)."""
-        return self.activation_post_process(_C.cat(x, dim))
-
-    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
-        """relu(x + y)."""
-        return self.activation_post_process(_C.relu(_C.add(x, y)))
-
-    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
-        """x @ y."""
-        return self.activation_post_process(_C.matmul(x, y))
-
+__all__ = [
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "DeQuantize",
+    "Dropout",
+    "ELU",
+    "Embedding",
+    "EmbeddingBag",
+    "FXFloatFunctional",
+    "FloatFunctional",
+    "GroupNorm",
+    "Hardswish",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNorm",
+    "LeakyReLU",
+    "Linear",
+    "PReLU",
+    "QFunctional",
+    "Quantize",
+    "ReLU6",
+    "Sigmoid",
+    "Softmax",
+]
 
 __getattr__ = _names.attributes_of(__name__)

@@ -1,0 +1,146 @@
+"""Linear on quantized tensors."""
+
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple
+
+from treadle import _C, nn
+from treadle._C import Tensor
+from treadle.ao.nn import intrinsic as nni
+from treadle.ao.nn import qat
+from treadle.ao.nn._weights import (
+    WithState,
+    check_type,
+    check_weight_dtype,
+    empty_weight,
+    float_bias,
+    qparams,
+    quantized_weight,
+)
+from treadle.ao.nn.intrinsic import qat as intrinsic_qat
+from treadle.nn.modules.linear import NonDynamicallyQuantizableLinear
+
+
+class LinearPackedParams(WithState):
+    """The weight (out_features, in_features) and the bias of a layer, under the names that they
+    have in a file."""
+
+    _version = 3
+    _kept = ("dtype", "_packed_params")
+
+    def __init__(self, dtype: Any = _C.qint8) -> None:
+        super().__init__()
+        self.dtype = dtype
+        self._packed_params: Tuple[Tensor, Optional[Tensor]] = (empty_weight((1, 1), dtype), None)
+
+    def set_weight_bias(self, weight: Tensor, bias: Optional[Tensor]) -> None:
+        """Keep a weight, and a bias or None."""
+        bias = None if bias is None else bias.detach()
+        self._packed_params = (weight, bias)
+
+    def _weight_bias(self) -> Tuple[Tensor, Optional[Tensor]]:
+        return self._packed_params
+
+    def _check_loaded(self, name: str, value: Any) -> None:
+        if name == "_packed_params":
+            weight = value[0] if isinstance(value, tuple) and len(value) == 2 else None
+            now = tuple(self._packed_params[0].shape)
+            got = tuple(weight.shape) if isinstance(weight, Tensor) else type(value).__name__
+            if got != now:
+                raise ValueError(f"expected a weight of shape {now} and a bias, got {got}")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The argument."""
+        return x
+
+
+class Linear(WithState):
+    """x @ weight.T + bias for a quantized `x` (*, in_features) of quint8; the result is quantized
+    with `scale` and `zero_point`. The weight is quantized to qint8, the bias is float32."""
+
+    _version = 3
+    _numbers = (("scale", float), ("zero_point", int))
+    _relu = False
+    _name = "QuantizedLinear"
+    _float_classes = (
+        nn.Linear,
+        NonDynamicallyQuantizableLinear,
+        qat.Linear,
+        intrinsic_qat.LinearBn1d,
+    )
+
+    def __init__(
+        self, in_features: int, out_features: int, bias_: bool = True, dtype: Any = _C.qint8
+    ) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.scale, self.zero_point = 1.0, 0
+        self._packed_params = LinearPackedParams(dtype)
+        weight = empty_weight((out_features, in_features), dtype)
+        self.set_weight_bias(weight, _C.zeros(out_features) if bias_ else None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The result, quantized."""
+        weight, bias = self._packed_params._packed_params
+        return _C._quantized_linear(x, weight, bias, self.scale, self.zero_point, self._relu)
+
+    def weight(self) -> Tensor:
+        """The quantized weight."""
+        return self._packed_params._packed_params[0]
+
+    def bias(self) -> Optional[Tensor]:
+        """The bias; None where there is none."""
+        return self._packed_params._packed_params[1]
+
+    def _weight_bias(self) -> Tuple[Tensor, Optional[Tensor]]:
+        return self._packed_params._packed_params
+
+    def set_weight_bias(self, w: Tensor, b: Optional[Tensor]) -> None:
+        """Put in a quantized weight (out_features, in_features), and a bias (out_features,)."""
+        self._packed_params.set_weight_bias(w, b)
+
+    @classmethod
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+        """From a prepared layer, by what its observers saw. With `use_precomputed_fake_quant` the
+        scale of a weight is the one from training, not computed anew."""
+        check_type(f"nn.quantized.{cls.__name__}.from_float", mod, cls._float_classes)
+        scale, zero_point = qparams(mod)
+        if isinstance(mod, nni._FusedModule) and isinstance(mod, nn.Sequential):
+            qconfig = mod.qconfig
+            mod = mod[0]
+        else:
+            qconfig = mod.qconfig
+        if isinstance(mod, intrinsic_qat.LinearBn1d):
+            layer, observer = mod.fused(), mod.weight_fake_quant
+        else:
+            layer, observer = mod, getattr(mod, "weight_fake_quant", None) or qconfig.weight()
+        check_weight_dtype(cls.__name__, observer.dtype, (_C.qint8,))
+        if not (use_precomputed_fake_quant and hasattr(mod, "weight_fake_quant")):
+            observer(layer.weight)
+        made = cls(mod.in_features, mod.out_features, dtype=observer.dtype)
+        made.set_weight_bias(quantized_weight(layer.weight, observer), float_bias(layer))
+        made.scale, made.zero_point = scale, zero_point
+        return made.train(mod.training)
+
+    def _get_name(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"{self._get_name()}({self.extra_repr()})"
+
+    def extra_repr(self) -> str:
+        """The sizes, the scale and the scheme."""
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"scale={self.scale}, zero_point={self.zero_point}, qscheme={self.weight().qscheme()}"
+        )
+
+
+class LinearReLU(Linear):
+    """relu(x @ weight.T + bias), as Linear."""
+
+    _relu = True
+    _name = "QuantizedLinearReLU"
+    _float_classes = (nni.LinearReLU, intrinsic_qat.LinearReLU)  # type: ignore[assignment]
