@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import copy
 import itertools
+import os
+import subprocess
+import sys
 from typing import Any, Callable
 
 import numpy as np
@@ -332,6 +335,26 @@ def test_convolution(dims: int, groups: int, batched: bool) -> None:
         assert got.shape == exact.shape
         assert (got.int_repr() - whole).abs().max() <= 1
         assert (got.int_repr() != whole).double().mean() < 0.02
+
+
+def test_a_convolution_writes_its_result_alone() -> None:
+    """Of the shapes with which oneDNN's kernel for 1 x 1 writes behind its memory, if it is told of
+    zero points. The C library looks after the memory."""
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import treadle, test_quantized as t\n"
+        "for channels in (64, 192):\n"
+        "  x, w = t.activations(1, channels, 6, 6), t.weights(384, channels, 1, 1)\n"
+        "  x = x.contiguous(memory_format=treadle.channels_last)\n"
+        "  for i in range(30):\n"
+        "    treadle._quantized_convolution(x, w, None, [1], [0], [1], 1, 0.1, 90)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, os.path.dirname(__file__)],
+        env={**os.environ, "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_weight_that_changes_is_packed_again() -> None:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/quantized/cpu/int8_products.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "aten/ops/convolution/cpu/packed_plans.h"
@@ -95,24 +96,36 @@ bool Int8Weight::convolve(const Int8Convolution& c, const void* input, const flo
     attributes.set_output_scales(1 << 1, factors);
     if (call.input_zero != 0)
       attributes.set_zero_points(DNNL_ARG_SRC, 0, {static_cast<int32_t>(call.input_zero)});
-    if (call.output_zero != 0)
-      attributes.set_zero_points(DNNL_ARG_DST, 0, {static_cast<int32_t>(call.output_zero)});
     if (call.relu) {
       dnnl::post_ops after;
-      after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+      const float greatest = call.output == ScalarType::UInt8 ? 255.0f : 127.0f;
+      after.append_eltwise(1.0f, dnnl::algorithm::eltwise_clip,
+                           static_cast<float>(call.output_zero), greatest);
       attributes.set_post_ops(after);
     }
     return onednn::forward_plan(plans_->convolutions, call, std::move(orders),
                                 memory::data_type::s8, attributes, values_);
   };
-  // oneDNN adds it to the sums of products, before it scales them.
+  // oneDNN writes behind its memory for some images where a convolution of 1 x 1 has zero points.
+  // What they add to each element is the same for a whole channel, unless padding is read. So it
+  // is part of the bias, which is added to the sums of products before they are scaled.
+  Int8Convolution plain = c;
+  const auto& padding = c.geometry.padding;
+  const bool padded = std::any_of(padding.begin(), padding.end(), [](int64_t p) { return p > 0; });
+  if (!padded) plain.input_zero = 0;
+  if (!c.relu) plain.output_zero = 0;
+  plain.bias = bias || c.output_zero != 0 || (c.input_zero != 0 && !padded);
   std::vector<float> added;
-  for (size_t i = 0; bias && i < scales_.size(); ++i)
-    added.push_back(static_cast<float>(static_cast<double>(bias[i]) /
-                                       (c.input_scale * static_cast<double>(scales_[i]))));
+  for (size_t i = 0; plain.bias && i < scales_.size(); ++i) {
+    const double scale = c.input_scale * static_cast<double>(scales_[i]);
+    double sum = (bias ? static_cast<double>(bias[i]) : 0) / scale;
+    sum += static_cast<double>(c.output_zero) * c.output_scale / scale;
+    if (!padded) sum -= static_cast<double>(c.input_zero) * static_cast<double>(sums_[i]);
+    added.push_back(static_cast<float>(sum));
+  }
   try {
-    return onednn::convolve(plans_->convolutions, c, 1, input, bias ? added.data() : nullptr,
-                            output, make);
+    return onednn::convolve(plans_->convolutions, plain, 1, input,
+                            plain.bias ? added.data() : nullptr, output, make);
   } catch (const dnnl::error& e) {
     onednn::rethrow("_quantized_convolution", e);
   }
