@@ -17,7 +17,9 @@
 namespace treadle::contract {
 
 // A set of dtypes: a bit for each.
-constexpr uint32_t dtype_bit(ScalarType dtype) { return 1u << static_cast<uint32_t>(dtype); }
+constexpr uint32_t dtype_bit(ScalarType dtype) {
+  return static_cast<uint32_t>(uint64_t{1} << static_cast<uint32_t>(dtype));
+}
 // Every dtype, for an argument that is left out.
 inline uint32_t dtype_bit(const std::optional<ScalarType>& dtype) {
   return dtype ? dtype_bit(*dtype) : ~0u;

@@ -51,14 +51,15 @@ inline void require_length(const char* op, const char* argument, const OptionalI
 
 // Whether the dtype's bit is in the row's mask.
 constexpr bool has_dtype(uint32_t row, ScalarType dtype) {
-  return (row >> static_cast<uint32_t>(dtype) & 1) != 0;
+  return (uint64_t{row} >> static_cast<uint32_t>(dtype) & 1) != 0;
 }
 
-// The same of an operator without kernels, where what it is made of decides about the complex types
-// that only store.
+// The same of an operator without kernels. Types for storage only are computed in wider ones by
+// what it is made of.
 constexpr bool admits(uint32_t row, ScalarType dtype) {
   return has_dtype(row, dtype) ||
-         (is_stored(dtype) && is_complex(dtype) && has_dtype(row, ScalarType::Complex64));
+         (is_stored(dtype) &&
+          has_dtype(row, is_complex(dtype) ? ScalarType::Complex64 : ScalarType::Float32));
 }
 
 // An argument's value as messages show it: texts in quotes.

@@ -1,20 +1,39 @@
-// The fallback of Layer::Layout for all operators.
+// The fallback of Layer::Layout for all operators, and copies of tensors of any layout.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/layouts.h"
 
 #include <array>
 #include <atomic>
+#include <utility>
 
 #include "aten/engine/promotion.h"
+#include "aten/ops/_to_copy.h"
+#include "aten/ops/alias.h"
+#include "aten/ops/clone.h"
+#include "aten/ops/contiguous.h"
 #include "aten/ops/copy_.h"
+#include "aten/ops/detach.h"
 #include "aten/ops/to.h"
+#include "aten/ops/type_as.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle {
 namespace {
 
-std::array<std::atomic<LayoutRule>, kMaxLayouts> rules;
+// A rule that was replaced stays, as calls may be in it.
+using Rules = std::array<std::atomic<const LayoutRule*>, kMaxLayouts>;
+Rules rules, fallbacks;
+
+bool served_by(const Rules& of_layouts, Layout layout, const Operator& op, Stack& stack) {
+  const LayoutRule* const rule =
+      of_layouts[static_cast<size_t>(layout)].load(std::memory_order_acquire);
+  return rule != nullptr && (*rule)(op, stack);
+}
+void set(Rules& of_layouts, Layout layout, LayoutRule rule) {
+  const LayoutRule* const kept = rule ? new LayoutRule(std::move(rule)) : nullptr;
+  of_layouts[static_cast<size_t>(layout)].store(kept, std::memory_order_release);
+}
 
 const Tensor* first_of_layout(const Value& v) {
   if (v.is<Tensor>()) {
@@ -51,14 +70,15 @@ void by_layout(const Operator& op, Stack& stack) {
   const auto called = [&](const Operator& served) {
     if (served.has_table()) {
       if (const KernelRow* row = served.table().layout_row(t.device().type, t.layout())) {
-        if (const BoxedKernel* kernel = row->boxed[static_cast<size_t>(t.dtype())]) {
+        // A row has no cells for dtypes that are only stored; a kernel of a layout serves all.
+        const ScalarType cell = is_stored(t.dtype()) ? ScalarType::Float32 : t.dtype();
+        if (const BoxedKernel* kernel = row->boxed[static_cast<size_t>(cell)]) {
           (*kernel)(served, stack);
           return true;
         }
       }
     }
-    const LayoutRule rule = rules[static_cast<size_t>(t.layout())].load(std::memory_order_acquire);
-    return rule != nullptr && rule(served, stack);
+    return served_by(rules, t.layout(), served, stack);
   };
   const Operator& functional = *op.entry().op;
   const bool is_made_of_others = op.info().parts != nullptr;
@@ -72,6 +92,7 @@ void by_layout(const Operator& op, Stack& stack) {
     op.info().parts(op, stack);
     return;
   }
+  if (served_by(fallbacks, t.layout(), op, stack)) return;
   fail<ErrorKind::NotImplemented>(
       OpName(op.info().base_name),
       op.info().form == Form::Out ? "expected no out= for tensors of layout "
@@ -88,8 +109,9 @@ void by_layout(const Operator& op, Stack& stack) {
 
 }  // namespace
 
-void set_layout_rule(Layout layout, LayoutRule rule) {
-  rules[static_cast<size_t>(layout)].store(rule, std::memory_order_release);
+void set_layout_rule(Layout layout, LayoutRule rule) { set(rules, layout, std::move(rule)); }
+void set_layout_fallback(Layout layout, LayoutRule fallback) {
+  set(fallbacks, layout, std::move(fallback));
 }
 
 bool requires_grad_in_parts(const Tensor& t) { return values_of(t).requires_grad(); }
@@ -108,6 +130,97 @@ void write_layout_tensor(const char* op, const Tensor& self, const Tensor& resul
                             result.dtype());
   const Tensor cast = with_values(result, aten::to(values_of(result), self.dtype()));
   static_cast<LayoutTensorImpl*>(self.impl())->take(*contents_of(cast));
+}
+
+// ---- copies, conversions and moves between devices: those of the parts ----
+
+namespace {
+
+Tensor clone(const Tensor& self, std::optional<MemoryFormat>) {
+  return with_parts(self, [](const Tensor& part, bool) { return aten::clone(part); });
+}
+Tensor detach(const Tensor& self) {
+  return with_parts(self, [](const Tensor& part, bool) { return aten::detach(part); });
+}
+Tensor alias(const Tensor& self) {
+  return with_parts(self, [](const Tensor& part, bool) { return part; });
+}
+Tensor contiguous(const Tensor& self, MemoryFormat) { return self; }
+
+Tensor converted(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Device> device,
+                 bool copy) {
+  const ScalarType to_dtype = dtype.value_or(self.dtype());
+  // A device without an index stands for the current one, which an empty tensor there has.
+  const Device to_device = device ? empty_tensor({0}, to_dtype, *device).device() : self.device();
+  if (!copy && to_dtype == self.dtype() && to_device == self.device()) return self;
+  return with_parts(self, [&](const Tensor& part, bool is_values) {
+    const bool converts =
+        is_values || (part.dtype() == self.dtype() && !is_integral(part.dtype(), true));
+    return aten::to(part, to_device, converts ? to_dtype : part.dtype(), false, copy);
+  });
+}
+
+Tensor to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+               std::optional<Device> device, std::optional<bool>, bool,
+               std::optional<MemoryFormat>) {
+  require_layout("to", self, layout);
+  return converted(self, dtype, device, true);
+}
+Tensor to_layout(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                 std::optional<Device> device, std::optional<bool>, bool, bool copy,
+                 std::optional<MemoryFormat>) {
+  require_layout("to", self, layout);
+  return converted(self, dtype, device, copy);
+}
+Tensor to_dtype(const Tensor& self, ScalarType dtype, bool, bool copy,
+                std::optional<MemoryFormat>) {
+  return converted(self, dtype, std::nullopt, copy);
+}
+Tensor to_device(const Tensor& self, Device device, ScalarType dtype, bool, bool copy,
+                 std::optional<MemoryFormat>) {
+  return converted(self, dtype, device, copy);
+}
+Tensor to_other(const Tensor& self, const Tensor& other, bool, bool copy,
+                std::optional<MemoryFormat>) {
+  if (!self.is_strided()) return converted(self, other.dtype(), other.device(), copy);
+  return aten::to(self, other.device(), other.dtype(), false, copy);
+}
+Tensor type_as(const Tensor& self, const Tensor& other) {
+  return to_other(self, other, false, false, std::nullopt);
+}
+
+Tensor copy(const Tensor& self, const Tensor& src, bool) {
+  check<ErrorKind::Runtime>(self.layout() == src.layout() && self.sizes() == src.sizes(),
+                            OpName("copy_"), "expected a tensor of layout ", name_of(self.layout()),
+                            " and shape ", self.sizes(), ", got ", name_of(src.layout()),
+                            " of shape ", src.sizes());
+  const Tensor there = aten::to(src, self.device(), src.dtype(), false, true);
+  write_layout_tensor("copy_", self, there);
+  return self;
+}
+
+}  // namespace
+
+void require_layout(const char* op, const Tensor& self, std::optional<Layout> layout) {
+  check<ErrorKind::Runtime>(!layout || *layout == self.layout(), OpName(op), "expected the layout ",
+                            name_of(self.layout()), " of the tensor, got ",
+                            name_of(layout.value_or(self.layout())),
+                            "; call to_dense() or to_sparse()");
+}
+
+void register_copies(Layout layout) {
+  namespace ops = aten::ops;
+  register_layout_kernel<ops::clone>(layout, &clone);
+  register_layout_kernel<ops::detach>(layout, &detach);
+  register_layout_kernel<ops::alias>(layout, &alias);
+  register_layout_kernel<ops::contiguous>(layout, &contiguous);
+  register_layout_kernel<ops::_to_copy>(layout, &to_copy);
+  register_layout_kernel<ops::to_dtype_layout>(layout, &to_layout);
+  register_layout_kernel<ops::to_dtype>(layout, &to_dtype);
+  register_layout_kernel<ops::to_device>(layout, &to_device);
+  register_layout_kernel<ops::to_other>(layout, &to_other);
+  register_layout_kernel<ops::type_as>(layout, &type_as);
+  register_layout_kernel<ops::copy_>(layout, &copy);
 }
 
 }  // namespace treadle

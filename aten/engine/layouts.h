@@ -4,6 +4,7 @@
 //   1. the operator's kernel for that layout (register_layout_kernel);
 //   2. the layout's rule for operators of a kind, such as all pointwise ones (set_layout_rule);
 //   3. what the operator is made of, if it is a composite;
+//   4. the layout's last resort (set_layout_fallback), such as a conversion to strided tensors;
 // or it is a NotImplementedError. All of these compute with the strided parts of the tensors, by
 // operators, so gradients, devices and dtypes need no code of the layout's own.
 //
@@ -12,6 +13,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "core/dispatch/dispatcher.h"
 #include "core/tensor/layout_tensor.h"
 
@@ -19,8 +23,10 @@ namespace treadle {
 
 // The rule of a layout: false if it does not serve the operator, and then `stack` is as it was.
 // Arguments are the last values of the stack, as for a BoxedFunction.
-using LayoutRule = bool (*)(const Operator& op, Stack& stack);
+using LayoutRule = std::function<bool(const Operator& op, Stack& stack)>;
 void set_layout_rule(Layout layout, LayoutRule rule);
+// What is asked last, also for calls with out=.
+void set_layout_fallback(Layout layout, LayoutRule fallback);
 
 // Registers a function as the operator's kernel for a layout.
 //   register_layout_kernel<ops::mm>(Layout::SparseCsr, &mm_sparse);
@@ -35,6 +41,25 @@ Registration register_layout_kernel(Layout layout, typename Op::Signature* funct
       {KernelSource::DeviceLayout, at.file, at.line, ""});
   return Registration();
 }
+
+// Runs registrations while a library outside of the tree is loaded. An error is kept for the call
+// that loads it, which raises it.
+//   const auto registered = while_loading([] { low_rank = register_layout("low_rank"); });
+template <class F>
+Registration while_loading(F&& registrations) {
+  try {
+    registrations();
+  } catch (const Error& error) {
+    Dispatcher::instance().record_registration_error(error.what());
+  }
+  return Registration();
+}
+
+// Registers the kernels of a described layout for copies and conversions: clone, detach, to, copy_
+// and their kin. They go by the tensor's parts.
+void register_copies(Layout layout);
+// RuntimeError if `layout` is not that of `self`.
+void require_layout(const char* op, const Tensor& self, std::optional<Layout> layout);
 
 // Writes `result` to `self`, a tensor of another layout, in place. RuntimeError if its sizes or its
 // layout are others, its dtype does not cast to that of `self`, or `self` is a leaf that requires

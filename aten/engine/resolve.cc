@@ -11,6 +11,7 @@
 
 #include "aten/engine/backends/device_copy.h"
 #include "aten/engine/overlap.h"
+#include "aten/engine/promotion.h"
 #include "aten/engine/stored_types.h"
 #include "aten/engine/structured.h"
 #include "aten/ops/conj_physical.h"
@@ -102,7 +103,7 @@ class ResolvedCall {
   }
 
  private:
-  enum class Way { Lazy, Move, Compute, Answer };
+  enum class Way { Lazy, Move, Compute };
 
   template <class F>
   static void each_tensor_of(const Value& v, F&& f) {
@@ -117,10 +118,10 @@ class ResolvedCall {
       each_tensor_of(stack_[first_ + i], [&](const Tensor& t) { f(i, t); });
   }
 
-  [[noreturn]] void refuse() const {
+  [[noreturn]] void refuse(ScalarType dtype) const {
     fail<ErrorKind::NotImplemented>(
         OpName(op_.info().base_name), "expected tensors of a dtype with arithmetic, got ",
-        name_of(*stored_), "; convert them first, as with .to(treadle.float32)");
+        name_of(dtype), "; its bytes can be seen with .view(treadle.uint8)");
   }
 
   // Elements are moved as they are where the operator but moves them, and all are of one type.
@@ -140,61 +141,25 @@ class ResolvedCall {
   void choose_way() {
     if (can_move()) {
       way_ = Way::Move;
-    } else if (is_complex(*stored_)) {
-      way_ = Way::Compute;
-      each_tensor([&](size_t, const Tensor& t) {
-        if (is_stored(t.dtype()) && !is_complex(t.dtype())) refuse();
-        narrows_ = narrows_ && (t.dtype() == *stored_ || !is_wide(t));
-      });
-    } else {
-      if (!answers()) refuse();
-      way_ = Way::Answer;
+      return;
     }
-  }
-
-  // Whether a result keeps the wide type that the call was computed in on account of the tensor.
-  bool is_wide(const Tensor& t) const {
-    const bool half = t.dtype() == to_real(*stored_);
-    return is_differentiable(t.dtype()) && !half && !t.impl()->is_wrapped_number();
-  }
-  static bool is_differentiable(ScalarType t) { return is_floating(t) || is_complex(t); }
-
-  // Whether nothing that the call gives back is of a type that would have to be rounded: truth
-  // values, positions. Asked of the meta device.
-  bool answers() const {
-    if (op_.info().form != Form::Functional) return false;
-    Stack call;
-    for (size_t i = 0; i < schema_.arguments.size(); ++i) {
-      if (schema_.arguments[i].type.writes()) return false;
-      call.push_back(on_meta(stack_[first_ + i]));
-    }
-    try {
-      op_.call_boxed(call);
-    } catch (const Error&) {
-      return false;
-    }
-    bool exact = true;
-    for (const Value& v : call)
-      each_tensor_of(v, [&](const Tensor& t) { exact = exact && !is_differentiable(t.dtype()); });
-    return exact;
-  }
-  static Value on_meta(const Value& v) {
-    const auto one = [](const Tensor& t) {
-      if (!t.defined()) return t;
-      const ScalarType dtype = is_stored(t.dtype()) ? computed_type(t.dtype()) : t.dtype();
-      return empty_tensor(t.sizes(), dtype, kMeta);
-    };
-    if (v.is<Tensor>()) return Value(one(v.as<Tensor>()));
-    if (!v.is<Value::Tensors>()) return v;
-    Value::Tensors list;
-    for (const Tensor& t : v.as<Value::Tensors>()) list.push_back(one(t));
-    return Value(std::move(list));
+    way_ = Way::Compute;
+    Promotion common;
+    each_tensor([&](size_t, const Tensor& t) {
+      if (is_stored(t.dtype()) && !is_convertible(t.dtype())) refuse(t.dtype());
+      if (is_floating(t.dtype()) || is_complex(t.dtype())) common.add(t);
+    });
+    rounded_to_ = common.result();
+    for (size_t i = first_; i < stack_.size(); ++i)
+      if (stack_[i].is<ScalarType>()) rounded_to_ = stack_[i].as<ScalarType>();
+    if (is_stored(rounded_to_) && !is_convertible(rounded_to_)) refuse(rounded_to_);
   }
 
   Value stand_in(size_t i) {
     const Value& v = stack_[first_ + i];
     const bool element = way_ == Way::Move && moves(op_, i);
     if (element && v.is<Scalar>()) return Value(encoded(v.as<Scalar>(), *stored_));
+    if (way_ == Way::Compute && v.is<ScalarType>()) return Value(computed_type(v.as<ScalarType>()));
     if (v.is<Tensor>()) return Value(of(v.as<Tensor>()));
     if (!v.is<Value::Tensors>()) return v;
     Value::Tensors list;
@@ -253,9 +218,11 @@ class ResolvedCall {
     if (const auto found = arguments_.find(t.impl()); found != arguments_.end())
       return found->second;
     if (way_ == Way::Move && t.dtype() == carrier_type(*stored_)) return from_carriers(t, *stored_);
-    if (way_ != Way::Compute || !narrows_) return t;
-    if (t.dtype() != ScalarType::Complex64 && t.dtype() != ScalarType::Float32) return t;
-    const ScalarType narrow = t.is_complex() ? *stored_ : to_real(*stored_);
+    if (way_ != Way::Compute || !is_stored(rounded_to_)) return t;
+    const ScalarType wide = computed_type(rounded_to_);
+    const bool is_part = is_complex(wide) && t.dtype() == to_real(wide);  // an absolute value
+    if (t.dtype() != wide && !is_part) return t;
+    const ScalarType narrow = is_part ? to_real(rounded_to_) : rounded_to_;
     const Tensor rounded = empty_tensor(t.sizes(), narrow, t.device());
     if (!t.is_meta()) is_stored(narrow) ? copy_resolved(rounded, t) : copy_anywhere(rounded, t);
     return rounded;
@@ -267,7 +234,8 @@ class ResolvedCall {
   size_t first_;
   std::optional<ScalarType> stored_;  // the first such type of an argument
   Way way_ = Way::Lazy;
-  bool narrows_ = true;
+  ScalarType rounded_to_ =
+      ScalarType::Bool;  // of Way::Compute: the dtype of results that are values
   std::unordered_map<TensorImpl*, Tensor> stand_ins_, arguments_;
 };
 

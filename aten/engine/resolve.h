@@ -1,8 +1,11 @@
 // Layer::Resolve: protects kernels from tensors whose bytes they would misread.
 //
 //   x.conj() only sets a bit: x's memory is shared. The first kernel that gets it is given the
-//   conjugated values in its place. float8 elements are moved as integers, and computed with
-//   nowhere.
+//   conjugated values in its place.
+//
+//   x.to(treadle.float8_e5m2) is moved as integers. A kernel that computes with it is given its
+//   values in float32. Results are rounded to float8 if the rules of promotion give them this
+//   dtype.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -1,5 +1,5 @@
 // Float8 types are read from tables and rounded in integer arithmetic. Complex types of 32 bits are
-// pairs.
+// pairs. Types that programs register have functions of their own.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/stored_types.h"
@@ -8,10 +8,12 @@
 #include <bit>
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <limits>
 
 #include "aten/engine/backends/device_copy.h"
 #include "aten/engine/copy.h"
+#include "core/base/outside_dtypes.h"
 #include "core/base/parallel.h"
 
 namespace treadle {
@@ -31,6 +33,7 @@ constexpr Format kE4m3fn{3, 7, 0x7e, 0x7e, 0x7f, false};  // it has no infinity:
 constexpr Format kE5m2{2, 15, 0x7b, 0x7c, 0x7f, false};
 constexpr Format kE4m3fnuz{3, 8, 0x7f, 0x80, 0x80, true};
 constexpr Format kE5m2fnuz{2, 16, 0x7f, 0x80, 0x80, true};
+constexpr Format kE2m1fn{1, 1, 0x7, 0x7, 0x7, false};  // it has no NaN, either
 
 constexpr float power_of_two(int exponent) {
   return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
@@ -146,7 +149,47 @@ void visit_stored(ScalarType t, F&& f) {
   }
 }
 
+// Converts `count` elements by a function of a registered dtype.
+template <class F>
+void convert_outside(const OutsideDtype& dtype, const F& convert, const Tensor& from,
+                     const Tensor& to) {
+  const auto* const source = static_cast<const std::byte*>(from.data());
+  auto* const target = static_cast<std::byte*>(to.data());
+  const int64_t size = from.element_size(), wide = to.element_size();
+  const auto part = [&](int64_t begin, int64_t end) {
+    convert(source + begin * size, target + begin * wide, end - begin);
+  };
+  if (dtype.in_parallel)
+    parallel_for(to.numel(), kGrain, part);
+  else if (to.numel() > 0)
+    part(0, to.numel());
+}
+
+// The bits of an element of a registered dtype, as a number and in memory.
+struct ElementBits {
+  explicit ElementBits(ScalarType stored) : size(static_cast<size_t>(item_size(stored))) {}
+  int64_t number() const {
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes, size);
+    if (size == 2) return static_cast<int16_t>(bits);  // as its carrier
+    if (size == 4) return static_cast<int32_t>(bits);
+    return static_cast<int64_t>(bits);
+  }
+  size_t size;
+  alignas(8) std::byte bytes[8] = {};
+};
+
 }  // namespace
+
+float float4_value(uint8_t bits) {
+  return SmallFloat<kE2m1fn>::to_float(static_cast<uint8_t>((bits & 8) << 4 | (bits & 7)));
+}
+
+uint8_t float4_bits(float value) {
+  if (std::isnan(value)) return kE2m1fn.largest;
+  const int bits = SmallFloat<kE2m1fn>::from_float(value);
+  return static_cast<uint8_t>(bits >> 4 | (bits & 7));
+}
 
 void copy_anywhere(const Tensor& dst, const Tensor& src) {
   if (dst.is_cpu() && src.is_cpu())
@@ -155,15 +198,25 @@ void copy_anywhere(const Tensor& dst, const Tensor& src) {
     copy_between_devices(dst, src, false);
 }
 
-ScalarType computed_type(ScalarType stored) {
-  return is_complex(stored) ? ScalarType::Complex64 : ScalarType::Float32;
+ScalarType carrier_type(ScalarType stored) {
+  switch (item_size(stored)) {
+    case 1:
+      return ScalarType::UInt8;
+    case 2:
+      return ScalarType::Int16;
+    case 4:
+      return is_outside(stored) ? ScalarType::Int32 : ScalarType::UInt32;
+    default:
+      return ScalarType::Int64;
+  }
 }
 
-ScalarType carrier_type(ScalarType stored) {
-  return item_size(stored) == 4 ? ScalarType::UInt32 : ScalarType::UInt8;
+bool is_convertible(ScalarType stored) {
+  return stored != ScalarType::Float4_e2m1fn_x2 && !is_quantized(stored);
 }
 
 void require_convertible(ScalarType stored) {
+  if (is_outside(stored)) return;
   visit_stored(stored, []<class Element>() {});
 }
 
@@ -178,6 +231,12 @@ Tensor from_carriers(const Tensor& t, ScalarType stored) {
 Tensor computed(const Tensor& t) {
   const Tensor wide = empty_cpu(t.sizes(), computed_type(t.dtype()));
   const Tensor bits = empty_cpu(t.sizes(), carrier_type(t.dtype()));
+  if (is_outside(t.dtype())) {
+    const OutsideDtype& dtype = outside_dtype(t.dtype());
+    copy_anywhere(bits, as_carriers(t));
+    convert_outside(dtype, dtype.widen, bits, wide);
+    return wide;
+  }
   visit_stored(t.dtype(), [&]<class Element>() {
     copy_anywhere(bits, as_carriers(t));
     const auto* from = static_cast<const typename Element::Bits*>(bits.data());
@@ -190,6 +249,14 @@ Tensor computed(const Tensor& t) {
 }
 
 void store(const Tensor& dst, const Tensor& src) {
+  if (is_outside(dst.dtype())) {
+    const OutsideDtype& dtype = outside_dtype(dst.dtype());
+    const Tensor wide = empty_cpu(src.sizes(), dtype.computed);
+    copy_anywhere(wide, src);
+    const Tensor bits = empty_cpu(src.sizes(), carrier_type(dst.dtype()));
+    convert_outside(dtype, dtype.narrow, wide, bits);
+    return copy_anywhere(as_carriers(dst), bits);
+  }
   visit_stored(dst.dtype(), [&]<class Element>() {
     const Tensor wide = empty_cpu(src.sizes(), computed_type(dst.dtype()));
     copy_anywhere(wide, src);
@@ -204,6 +271,15 @@ void store(const Tensor& dst, const Tensor& src) {
 }
 
 Scalar encoded(const Scalar& value, ScalarType stored) {
+  if (is_outside(stored)) {
+    const OutsideDtype& dtype = outside_dtype(stored);
+    ElementBits element(stored);
+    const auto wide = value.to<double>();
+    const auto narrow = static_cast<float>(wide);
+    const bool is_double = dtype.computed == ScalarType::Float64;
+    dtype.narrow(is_double ? static_cast<const void*>(&wide) : &narrow, element.bytes, 1);
+    return Scalar(element.number());
+  }
   Scalar bits;
   visit_stored(stored, [&]<class Element>() {
     const auto element = Element::narrow(value.to<typename Element::Wide>());
@@ -216,6 +292,17 @@ Scalar encoded(const Scalar& value, ScalarType stored) {
 }
 
 Scalar decoded(const Scalar& bits, ScalarType stored) {
+  if (is_outside(stored)) {
+    const OutsideDtype& dtype = outside_dtype(stored);
+    ElementBits element(stored);
+    const auto number = bits.to<int64_t>();
+    std::memcpy(element.bytes, &number, element.size);
+    double wide = 0;
+    float narrow = 0;
+    const bool is_double = dtype.computed == ScalarType::Float64;
+    dtype.widen(element.bytes, is_double ? static_cast<void*>(&wide) : &narrow, 1);
+    return Scalar(is_double ? wide : static_cast<double>(narrow));
+  }
   Scalar value;
   visit_stored(stored, [&]<class Element>() {
     using Bits = typename Element::Bits;

@@ -1,4 +1,4 @@
-// Names and promotion of dtypes.
+// Names and promotion of dtypes, and the table of those that programs register.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -6,8 +6,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <mutex>
+#include <utility>
 
 #include "core/base/error.h"
+#include "core/base/fork_safe_mutex.h"
+#include "core/base/outside_dtypes.h"
 #include "core/schema/dtypes.h"
 
 namespace treadle {
@@ -101,16 +106,16 @@ constexpr auto kPromotion = [] {
   return table;
 }();
 
-// Storage-only types promote with no other type, except for the complex ones, which are computed in
-// complex64.
+// complex32 holds float16 values, as complex64 does float32 ones.
 ScalarType promote_stored(ScalarType a, ScalarType b) {
   if (a == b) return a;
-  if (is_stored(a) && is_stored(b))
-    return is_complex(a) && is_complex(b) ? ScalarType::Complex64 : kNoCommon;
-  const ScalarType stored = is_stored(a) ? a : b, other = is_stored(a) ? b : a;
-  if (!is_complex(stored)) return kNoCommon;
-  if (is_integral(other, true) || other == to_real(stored)) return stored;
-  return promote_types(ScalarType::Complex64, other);
+  if (is_quantized(a) || is_quantized(b)) return kNoCommon;
+  const auto keeps = [](ScalarType stored, ScalarType other) {
+    return is_stored(stored) && (is_integral(other, true) || other == to_real(stored));
+  };
+  if (keeps(a, b)) return a;
+  if (keeps(b, a)) return b;
+  return promote_types(computed_type(a), computed_type(b));
 }
 
 std::atomic<ScalarType> g_default_dtype{ScalarType::Float32};
@@ -132,7 +137,14 @@ bool can_cast(ScalarType from, ScalarType to) {
   return from == ScalarType::Bool || to != ScalarType::Bool;
 }
 
+ScalarType computed_type(ScalarType stored) {
+  if (!is_stored(stored)) return stored;
+  if (is_outside(stored)) return outside_dtype(stored).computed;
+  return is_complex(stored) ? ScalarType::Complex64 : ScalarType::Float32;
+}
+
 std::string_view name_of(ScalarType t) {
+  if (is_outside(t)) return outside_dtype(t).name;
   const auto i = static_cast<size_t>(t);
   return i < kNames.size() ? kNames[i] : "unknown dtype";
 }
@@ -146,6 +158,7 @@ ScalarType scalar_type_from_name(std::string_view name) {
   for (const Alias& alias : kAliases) {
     if (alias.name == bare) return alias.type;
   }
+  if (const std::optional<ScalarType> outside = outside_dtype_named(bare)) return *outside;
   std::string known;
   for (std::string_view n : kNames) {
     if (!known.empty()) known += ", ";
@@ -160,6 +173,85 @@ void set_default_dtype(ScalarType t) {
   check<ErrorKind::Type>(is_floating(t) && !is_stored(t), OpName("set_default_dtype"),
                          "expected a floating dtype, got ", t);
   g_default_dtype.store(t, std::memory_order_relaxed);
+}
+
+// ---- registered dtypes ----
+
+namespace {
+
+// Read without the lock. Never destroyed: errors met while the program ends still name dtypes.
+std::array<std::atomic<const OutsideDtype*>, kMaxDtypes> outside_dtypes;
+
+ForkSafeMutex& registration_mutex() {
+  static auto* const made = new ForkSafeMutex;
+  return *made;
+}
+
+bool is_identifier(std::string_view name) {
+  const auto fits = [](char c, bool first) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           (!first && c >= '0' && c <= '9');
+  };
+  for (size_t i = 0; i < name.size(); ++i)
+    if (!fits(name[i], i == 0)) return false;
+  return !name.empty();
+}
+
+// Also the names of the library's own types, and their other ones.
+bool is_known(std::string_view name) {
+  try {
+    scalar_type_from_name(name);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+ScalarType register_dtype(std::string_view name, int64_t item_size, OutsideDtype dtype) {
+  const OpName op("register_dtype");
+  check<ErrorKind::Value>(is_identifier(name), op,
+                          "expected a name of letters, digits and _, got '", name, "'");
+  check<ErrorKind::Value>(item_size == 1 || item_size == 2 || item_size == 4 || item_size == 8, op,
+                          "expected an itemsize of 1, 2, 4 or 8 bytes, got ", item_size);
+  check<ErrorKind::Value>(
+      dtype.computed == ScalarType::Float32 || dtype.computed == ScalarType::Float64, op,
+      "expected to compute in float32 or float64, got ", name_of(dtype.computed));
+  check<ErrorKind::Value>(dtype.widen && dtype.narrow, op,
+                          "expected functions of both conversions, got one or none");
+  const std::lock_guard lock(registration_mutex());
+  check<ErrorKind::Value>(!is_known(name), op, "expected a name that no dtype has, got '", name,
+                          "'");
+  const int first = kFirstOutsideDtype +
+                    std::countr_zero(static_cast<uint64_t>(item_size)) * kOutsideDtypesOfASize;
+  for (int i = first; i < first + kOutsideDtypesOfASize; ++i) {
+    std::atomic<const OutsideDtype*>& place = outside_dtypes[static_cast<size_t>(i)];
+    if (place.load(std::memory_order_relaxed)) continue;
+    dtype.name = name;
+    place.store(new OutsideDtype(std::move(dtype)), std::memory_order_release);
+    return static_cast<ScalarType>(i);
+  }
+  fail<ErrorKind::Runtime>(op, "expected at most ", kOutsideDtypesOfASize, " dtypes of ", item_size,
+                           " bytes, got one more, '", name, "'");
+}
+
+const OutsideDtype& outside_dtype(ScalarType t) {
+  const auto i = static_cast<size_t>(t);
+  const OutsideDtype* const found =
+      i < outside_dtypes.size() ? outside_dtypes[i].load(std::memory_order_acquire) : nullptr;
+  if (found) return *found;
+  static const OutsideDtype unknown{"unknown dtype", ScalarType::Float32, {}, {}};
+  return unknown;
+}
+
+std::optional<ScalarType> outside_dtype_named(std::string_view name) {
+  for (int i = kFirstOutsideDtype; i < kMaxDtypes; ++i) {
+    const OutsideDtype* const there =
+        outside_dtypes[static_cast<size_t>(i)].load(std::memory_order_acquire);
+    if (there && there->name == name) return static_cast<ScalarType>(i);
+  }
+  return std::nullopt;
 }
 
 }  // namespace treadle

@@ -51,7 +51,13 @@ enum class ScalarType : uint8_t {
 };
 inline constexpr int kNumScalarTypes = 15;  // the types that kernels know
 inline constexpr int kMaxScalarTypes = 16;  // width of a kernel table's row
-inline constexpr int kNumDtypes = 28;       // all
+inline constexpr int kNumDtypes = 28;       // all that the library has
+// Types that a program registers (core/base/outside_dtypes.h) have the numbers from 32 on: two bits
+// of a number say the size of an element, three count the types of that size.
+inline constexpr int kFirstOutsideDtype = 32;
+inline constexpr int kOutsideDtypesOfASize = 8;
+inline constexpr int kMaxDtypes = 64;
+constexpr bool is_outside(ScalarType t) { return static_cast<int>(t) >= kFirstOutsideDtype; }
 
 // The value of an element in memory. Memory that was written as another dtype, or not yet written,
 // may hold other bytes than a bool's. Any nonzero byte is true.
@@ -240,22 +246,29 @@ struct RealType<std::complex<T>> {
 template <class T>
 using real_type = typename RealType<T>::type;
 
-inline constexpr std::array<uint8_t, kNumDtypes> kItemSize = {
-    1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1, 1, 1, 1, 1, 4, 4, 1, 1, 4, 1, 1};
+inline constexpr auto kItemSize = [] {
+  constexpr uint8_t kOwn[kNumDtypes] = {1,  1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8,
+                                        16, 1, 1, 1, 1, 1, 1, 4, 4, 1, 1, 4, 1, 1};
+  std::array<uint8_t, kMaxDtypes> sizes{};
+  for (int i = 0; i < kNumDtypes; ++i) sizes[static_cast<size_t>(i)] = kOwn[i];
+  for (int i = kFirstOutsideDtype; i < kMaxDtypes; ++i)
+    sizes[static_cast<size_t>(i)] = static_cast<uint8_t>(1 << (i / kOutsideDtypesOfASize % 4));
+  return sizes;
+}();
 constexpr int64_t item_size(ScalarType t) { return kItemSize[static_cast<size_t>(t)]; }
 
-// Types that tensors hold and convert, but that no kernel computes in. Layer::Resolve protects
-// kernels from tensors of such types.
+// Types that tensors hold and convert, but that no kernel computes in. Layer::Resolve gives kernels
+// their values in a wider type, computed_type().
 constexpr bool is_stored(ScalarType t) { return t > ScalarType::Complex128; }
 // Names of types whose tensors also need a scale. Treadle has none of them.
-constexpr bool is_quantized(ScalarType t) { return t >= ScalarType::QInt8; }
+constexpr bool is_quantized(ScalarType t) { return t >= ScalarType::QInt8 && !is_outside(t); }
 constexpr bool is_complex(ScalarType t) {
   return t == ScalarType::Complex64 || t == ScalarType::Complex128 || t == ScalarType::Complex32 ||
          t == ScalarType::BComplex32;
 }
 constexpr bool is_floating(ScalarType t) {
   return (t >= ScalarType::Float16 && t <= ScalarType::Float64) ||
-         (t >= ScalarType::Float8_e4m3fn && t <= ScalarType::Float4_e2m1fn_x2);
+         (t >= ScalarType::Float8_e4m3fn && t <= ScalarType::Float4_e2m1fn_x2) || is_outside(t);
 }
 // bool counts as integral only if `with_bool`.
 constexpr bool is_integral(ScalarType t, bool with_bool) {
@@ -263,7 +276,7 @@ constexpr bool is_integral(ScalarType t, bool with_bool) {
 }
 constexpr bool is_signed(ScalarType t) {
   return t >= ScalarType::Int8 && t != ScalarType::Float8_e8m0fnu && t != ScalarType::QUInt8 &&
-         t < ScalarType::QUInt4x2;
+         (t < ScalarType::QUInt4x2 || is_outside(t));
 }
 // The real type of a complex type (complex64 -> float32); any other type itself.
 constexpr ScalarType to_real(ScalarType t) {
@@ -281,11 +294,16 @@ constexpr ScalarType to_complex(ScalarType t) {
 
 // PyTorch's promotion lattice for two tensors of the same rank category. An unsigned and a signed
 // integer give the smallest signed type that holds both. No integer type holds both uint64 and a
-// signed one, which is a TypeError.
+// signed one, which is a TypeError. A type for storage only keeps itself beside types of lower
+// kinds; beside others, the types that they are computed in promote.
 ScalarType promote_types(ScalarType a, ScalarType b);
 // Whether a value of type `from` may be written to a tensor of type `to` (the kind must not go
 // down: complex -> floating -> integral -> bool).
 bool can_cast(ScalarType from, ScalarType to);
+
+// The type that holds each value of a type for storage only: of the library's own float32 and
+// complex64.
+ScalarType computed_type(ScalarType stored);
 
 // "float32" and "treadle.float32" are names of the same type; throws TypeError for an unknown name.
 std::string_view name_of(ScalarType t);

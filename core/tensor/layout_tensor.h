@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -51,7 +52,7 @@ struct LayoutInfo {
   size_t values = 0;  // the part of the elements: it has the dtype, and autograd records it
   // RuntimeError unless the contents are those of a tensor of these sizes. What comes from a file
   // or from another program is checked so. `op` is for the error.
-  void (*check)(const char* op, IntList sizes, const LayoutContents& contents) = nullptr;
+  std::function<void(const char* op, IntList sizes, const LayoutContents& contents)> check;
   // The dtype that programs see for this dtype of the values, where it is another.
   ScalarType (*shown_dtype)(ScalarType values) = nullptr;
 };

@@ -7,6 +7,7 @@
 #include <new>
 #include <string_view>
 
+#include "python_bindings/csrc/exceptions.h"
 #include "python_bindings/csrc/gil.h"
 #include "python_bindings/csrc/package_name.h"
 
@@ -109,6 +110,12 @@ void set_python_exception(const char* op) noexcept {
 }
 
 void throw_python_exception() { throw CarriedError(); }
+
+bool restore_carried(const std::exception& error) noexcept {
+  const auto* const carried = dynamic_cast<const CarriedError*>(&error);
+  if (carried) carried->restore();
+  return carried != nullptr;
+}
 
 std::string_view utf8(PyObject* unicode) {
   Py_ssize_t size = 0;

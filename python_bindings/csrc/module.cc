@@ -58,6 +58,7 @@ PyObject* init() {
     init_device_graphs(module.get());
     init_device_trace(module.get());
     init_library(module.get());
+    init_outside(module.get());
     return module.release();
   });
 }

@@ -33,5 +33,6 @@ void init_device_trace(PyObject* module);           // device_trace.cc
 void init_tensor_groups(PyObject* module);          // tensor_groups.cc
 void init_layouts(PyObject* module);                // tensors/layouts.cc
 void init_library(PyObject* module);                // library.cc
+void init_outside(PyObject* module);                // library/outside.cc
 
 }  // namespace treadle::python

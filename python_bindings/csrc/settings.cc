@@ -12,6 +12,7 @@
 #include "python_bindings/csrc/arguments/casters.h"
 #include "python_bindings/csrc/arguments/convert.h"
 #include "python_bindings/csrc/devices/default_device.h"
+#include "python_bindings/csrc/exceptions.h"
 #include "python_bindings/csrc/module.h"
 #include "python_bindings/csrc/package_name.h"
 
@@ -103,6 +104,8 @@ void init_settings(PyObject* module) {
     } catch (const Error&) {
       set_python_exception();
     } catch (const PythonError&) {
+    } catch (const std::exception& other) {
+      if (!restore_carried(other)) throw;
     }
   });
   m.def("_speak_as", &set_package_name, py::arg("name"),

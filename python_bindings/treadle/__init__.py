@@ -166,6 +166,7 @@ _LAZY = {
     "_native_batch_norm_legit": "treadle._functions.batch_norm_out",
     "_int_mm": "treadle._functions.scaled_products",
     "_scaled_mm": "treadle._functions.scaled_products",
+    "_scaled_mm_v2": "treadle._functions.scaled_products",
     "_convert_indices_from_coo_to_csr": "treadle._functions.older",
     "_convert_indices_from_csr_to_coo": "treadle._functions.older",
     "_shape_as_tensor": "treadle._functions.older",

@@ -132,6 +132,52 @@ def sparse_parts(tensor: Tensor) -> tuple:
     return tensor.layout, data
 
 
+# ---- layouts and dtypes that a program registered come back by name ----
+
+
+def _missing(kind: str, name: Any) -> RuntimeError:
+    return RuntimeError(
+        f"expected a registered {kind}, got {name!r}; register it first, as the program that wrote "
+        "it did"
+    )
+
+
+def dtype_named(name: str) -> _C.dtype:
+    """A registered dtype by its name. RuntimeError if there is none."""
+    found = _C._library_dtype_named(name) if isinstance(name, str) else None
+    if found is None:
+        raise _missing("dtype", name)
+    return found
+
+
+def layout_named(name: str) -> _C.layout:
+    """A layout by its name. RuntimeError if there is none."""
+    found = _C._library_layout_named(name) if isinstance(name, str) else None
+    if found is None:
+        raise _missing("layout", name)
+    return found
+
+
+def is_registered(layout: _C.layout) -> bool:
+    """Whether a program or a library outside of the tree registered the layout."""
+    return getattr(_C, str(layout).rpartition(".")[2], None) is not layout
+
+
+def rebuild_layout_tensor(
+    layout: Any, size: Any, parts: list, fields: list, requires_grad: bool
+) -> Tensor:
+    """A tensor of a registered layout. The layout's check refuses contents that do not fit."""
+    tensor = _C._layout_tensor(layout, list(size), list(parts), list(fields))
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def parts_of_layout(tensor: Tensor) -> tuple:
+    """The arguments of rebuild_layout_tensor for a tensor of a registered layout."""
+    parts, fields = (list(found.values()) for found in _C._layout_contents(tensor))
+    detached = [part.detach() for part in parts]
+    return (tensor.layout, tuple(tensor.shape), detached, fields, tensor.requires_grad)
+
+
 def quantized_parts(tensor: Tensor) -> tuple:
     """The whole numbers of a quantized tensor, and what `_rebuild_qtensor` is told of their scale:
     the scheme with one scale and zero point, or with those of each channel and the axis."""
@@ -271,6 +317,8 @@ def reduce_tensor(tensor: Tensor) -> tuple:
     if tensor.is_quantized:
         return with_attributes(tensor, _rebuild_quantized, quantized_parts(tensor))
     if tensor.layout != _C.strided:
+        if is_registered(tensor.layout):
+            return with_attributes(tensor, rebuild_layout_tensor, parts_of_layout(tensor))
         return with_attributes(tensor, _rebuild_sparse_tensor, sparse_parts(tensor))
     if tensor.device.type == "meta":
         geometry = (tuple(tensor.shape), tensor.stride(), tensor.requires_grad)

@@ -15,6 +15,9 @@
 
 custom_op() makes an operator of a function. With Library, define() and impl() schema and kernels
 are given separately, one kernel for each device. The guide is docs/library.md.
+
+register_layout() and register_dtype() are for layouts and dtypes of a program's own; their guide is
+docs/layouts-and-dtypes-from-outside.md.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -28,8 +31,15 @@ from treadle import _C
 from treadle._library.autograd import Casts, set_formula
 from treadle._library.checks import OpCheckError, opcheck
 from treadle._library.custom_ops import CustomOpDef, Devices, custom_op, find_definition
+from treadle._library.dtypes import register_dtype, registered_dtype
 from treadle._library.fake import FakeImplCtx, get_ctx
 from treadle._library.infer import infer_schema
+from treadle._library.layouts import (
+    RegisteredLayout,
+    TensorLayout,
+    register_layout,
+    registered_layout,
+)
 from treadle._library.registration import Library, caller, fallthrough_kernel
 from treadle._library.registration import scoped_library as _scoped_library  # noqa: F401
 from treadle._ops import OpOverload, find_overload
@@ -39,6 +49,8 @@ __all__ = [
     "FakeImplCtx",
     "Library",
     "OpCheckError",
+    "RegisteredLayout",
+    "TensorLayout",
     "custom_op",
     "define",
     "fallthrough_kernel",
@@ -49,9 +61,13 @@ __all__ = [
     "opcheck",
     "register_autocast",
     "register_autograd",
+    "register_dtype",
     "register_fake",
     "register_kernel",
+    "register_layout",
     "register_meta",
+    "registered_dtype",
+    "registered_layout",
     "triton_op",
     "wrap_triton",
 ]

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "aten/engine/overlap.h"
+#include "aten/engine/stored_types.h"
 #include "core/base/error.h"
 
 namespace treadle::composite {
@@ -26,7 +27,7 @@ void require_statistics(const char* op, const Tensor& input, const Tensor& runni
   for (const auto& [name, t] : {std::pair<const char*, const Tensor&>{"running_mean", running_mean},
                                 {"running_var", running_var}}) {
     if (!t.defined()) continue;
-    check<ErrorKind::Runtime>(t.is_floating_point() && !is_stored(t.dtype()), OpName(op),
+    check<ErrorKind::Runtime>(t.is_floating_point() && is_convertible(t.dtype()), OpName(op),
                               "expected ", name, " of a floating dtype with arithmetic, got ",
                               t.dtype());
     check<ErrorKind::Runtime>(t.device() == input.device(), OpName(op), "expected ", name, " on ",

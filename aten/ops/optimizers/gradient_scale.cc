@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "aten/engine/stored_types.h"
 #include "aten/engine/tensor_lists.h"
 #include "aten/ops/_amp_foreach_non_finite_check_and_unscale_.h"
 #include "aten/ops/_amp_update_scale_.h"
@@ -47,7 +48,7 @@ void _amp_foreach_non_finite_check_and_unscale_(TensorList self, const Tensor& f
   const Tensor found = one_float(op, "found_inf", found_inf);
   const Tensor factor = one_float(op, "inv_scale", inv_scale);
   for (size_t i = 0; i < self.size(); ++i) {
-    if (!is_floating(self[i].dtype()) || is_stored(self[i].dtype())) {
+    if (!is_floating(self[i].dtype()) || !is_convertible(self[i].dtype())) {
       fail<ErrorKind::NotImplemented>(OpName(op), "expected self[", i,
                                       "] of a floating dtype with arithmetic, got ",
                                       name_of(self[i].dtype()));

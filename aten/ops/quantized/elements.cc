@@ -36,6 +36,7 @@
 #include "aten/ops/relu6.h"
 #include "aten/ops/reshape.h"
 #include "aten/ops/to.h"
+#include "aten/ops/to_dense.h"
 #include "aten/ops/upsample_bilinear2d.h"
 #include "aten/ops/upsample_nearest1d.h"
 #include "aten/ops/upsample_nearest2d.h"
@@ -182,6 +183,9 @@ Tensor clone(const Tensor& self, std::optional<MemoryFormat> format) {
   return with_same_numbers(self, aten::clone(values_of(self), format));
 }
 Tensor detach(const Tensor& self) { return with_same_numbers(self, values_of(self)); }
+Tensor to_dense(const Tensor& self, std::optional<ScalarType> dtype, std::optional<bool>) {
+  return aten::to(dequantized(affine_of("to_dense", self)), dtype.value_or(ScalarType::Float32));
+}
 Tensor contiguous(const Tensor& self, MemoryFormat format) {
   return with_same_numbers(self, aten::contiguous(values_of(self), format));
 }
@@ -273,6 +277,7 @@ void set_boxed(Operator& op, void (*function)(const Operator&, Stack&)) {
   register_layout_kernel<ops::equal>(layout(), &equal);
   register_layout_kernel<ops::clone>(layout(), &clone);
   register_layout_kernel<ops::detach>(layout(), &detach);
+  register_layout_kernel<ops::to_dense>(layout(), &to_dense);
   register_layout_kernel<ops::contiguous>(layout(), &contiguous);
   register_layout_kernel<ops::empty_like>(layout(), &empty_like);
   register_layout_kernel<ops::_to_copy>(layout(), &to_copy);

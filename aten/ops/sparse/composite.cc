@@ -172,7 +172,10 @@ Tensor coalesce(const Tensor& self) {
 
 Tensor to_dense(const Tensor& self, std::optional<ScalarType> dtype,
                 std::optional<bool> masked_grad) {
-  if (!is_sparse(self)) return dtype ? aten::to(self, *dtype) : self;
+  if (self.is_strided()) return dtype ? aten::to(self, *dtype) : self;
+  check<ErrorKind::NotImplemented>(is_sparse(self), OpName("to_dense"),
+                                   "expected a layout with a kernel of to_dense, got ",
+                                   name_of(self.layout()));
   check<ErrorKind::Runtime>(!dtype, OpName("to_dense"),
                             "expected no dtype for a sparse tensor, got ",
                             dtype.value_or(self.dtype()));

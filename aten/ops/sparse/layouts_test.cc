@@ -90,6 +90,26 @@ TEST(Layouts, OtherCallsAreErrors) {
             "neg: expected no out= for tensors of layout test_outer, got one");
 }
 
+TEST(Layouts, TheFallbackIsAskedLast) {
+  set_layout_fallback(outer(), [](const Operator& op, Stack& stack) {
+    if (&op != &aten::ops::exp::op) return false;
+    const auto contents = contents_of(stack.back().as<Tensor>());
+    stack.back() = Value(aten::exp(aten::mm(contents->parts[0], contents->parts[1])));
+    return true;
+  });
+  EXPECT_TRUE(aten::exp(example()).is_strided());
+  EXPECT_EQ(aten::mm(example(), aten::ones({3, 4})).layout(), outer());
+  set_layout_fallback(outer(), nullptr);
+  EXPECT_NE(error_of([] { aten::exp(example()); }), "no error");
+}
+
+TEST(Layouts, ErrorsOfRegistrationsAreKept) {
+  Dispatcher::instance().take_registration_errors();
+  [[maybe_unused]] const auto registered = while_loading([] { register_layout("strided"); });
+  EXPECT_EQ(Dispatcher::instance().take_registration_errors(),
+            std::vector<std::string>{"expected a new layout name, got 'strided', which is taken"});
+}
+
 TEST(Layouts, GradientsFlowToTheParts) {
   const Tensor column = aten::ones({2, 1});
   autograd::set_requires_grad(column, true);

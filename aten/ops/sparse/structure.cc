@@ -1,18 +1,12 @@
 // Operators on sparse tensors that move entries and do not compute with them: orders of dimensions,
-// slices, joins; and copies.
+// slices and joins.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/layouts.h"
-#include "aten/ops/_to_copy.h"
 #include "aten/ops/add.h"
-#include "aten/ops/alias.h"
 #include "aten/ops/arange.h"
 #include "aten/ops/cat.h"
-#include "aten/ops/clone.h"
-#include "aten/ops/contiguous.h"
-#include "aten/ops/copy_.h"
 #include "aten/ops/cumsum.h"
-#include "aten/ops/detach.h"
 #include "aten/ops/empty_like.h"
 #include "aten/ops/eq.h"
 #include "aten/ops/index_select.h"
@@ -33,7 +27,6 @@
 #include "aten/ops/t.h"
 #include "aten/ops/to.h"
 #include "aten/ops/transpose.h"
-#include "aten/ops/type_as.h"
 #include "aten/ops/unbind.h"
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/zero_.h"
@@ -247,65 +240,7 @@ Tensor stack(TensorList tensors, int64_t dim) {
   return aten::cat(parts, wrap_dim("stack", dim, tensors[0].dim() + 1));
 }
 
-// ---- copies ----
-
-Tensor clone(const Tensor& self, std::optional<MemoryFormat>) {
-  return with_parts(self, [](const Tensor& part, bool) { return aten::clone(part); });
-}
-Tensor detach(const Tensor& self) {
-  return with_parts(self, [](const Tensor& part, bool) { return aten::detach(part); });
-}
-Tensor alias(const Tensor& self) {
-  return with_parts(self, [](const Tensor& part, bool) { return part; });
-}
-Tensor contiguous(const Tensor& self, MemoryFormat) { return self; }
-
-Tensor converted(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Device> device,
-                 bool copy) {
-  const ScalarType to_dtype = dtype.value_or(self.dtype());
-  // A device without an index stands for the current one, which an empty tensor there has.
-  const Device to_device = device ? empty_tensor({0}, to_dtype, *device).device() : self.device();
-  if (!copy && to_dtype == self.dtype() && to_device == self.device()) return self;
-  return with_parts(self, [&](const Tensor& part, bool is_values) {
-    return aten::to(part, to_device, is_values ? to_dtype : part.dtype(), false, copy);
-  });
-}
-
-void require_layout(const Tensor& self, std::optional<Layout> layout) {
-  check<ErrorKind::Runtime>(!layout || *layout == self.layout(), OpName("to"),
-                            "expected the layout ", name_of(self.layout()), " of the tensor, got ",
-                            name_of(layout.value_or(self.layout())),
-                            "; call to_dense() or to_sparse()");
-}
-
-Tensor to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-               std::optional<Device> device, std::optional<bool>, bool,
-               std::optional<MemoryFormat>) {
-  require_layout(self, layout);
-  return converted(self, dtype, device, true);
-}
-Tensor to_layout(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                 std::optional<Device> device, std::optional<bool>, bool, bool copy,
-                 std::optional<MemoryFormat>) {
-  require_layout(self, layout);
-  return converted(self, dtype, device, copy);
-}
-Tensor to_dtype(const Tensor& self, ScalarType dtype, bool, bool copy,
-                std::optional<MemoryFormat>) {
-  return converted(self, dtype, std::nullopt, copy);
-}
-Tensor to_device(const Tensor& self, Device device, ScalarType dtype, bool, bool copy,
-                 std::optional<MemoryFormat>) {
-  return converted(self, dtype, device, copy);
-}
-Tensor to_other(const Tensor& self, const Tensor& other, bool, bool copy,
-                std::optional<MemoryFormat>) {
-  if (!self.is_strided()) return converted(self, other.dtype(), other.device(), copy);
-  return aten::to(self, other.device(), other.dtype(), false, copy);
-}
-Tensor type_as(const Tensor& self, const Tensor& other) {
-  return to_other(self, other, false, false, std::nullopt);
-}
+// ---- tensors without entries ----
 
 // A tensor of a layout without entries.
 Tensor without_entries(const Tensor& self, IntList size, std::optional<ScalarType> dtype,
@@ -330,7 +265,7 @@ Tensor zeros_like(const Tensor& self, std::optional<ScalarType> dtype, std::opti
   if (layout && *layout == Layout::Strided)
     return aten::zeros(self.sizes(), dtype.value_or(self.dtype()), layout,
                        device.value_or(self.device()), pin_memory);
-  require_layout(self, layout);
+  require_layout("to", self, layout);
   return without_entries(self, self.sizes(), dtype, device);
 }
 Tensor new_zeros(const Tensor& self, IntList size, std::optional<ScalarType> dtype,
@@ -338,15 +273,6 @@ Tensor new_zeros(const Tensor& self, IntList size, std::optional<ScalarType> dty
   return without_entries(self, size, dtype, device);
 }
 
-Tensor copy(const Tensor& self, const Tensor& src, bool) {
-  check<ErrorKind::Runtime>(self.layout() == src.layout() && self.sizes() == src.sizes(),
-                            OpName("copy_"), "expected a tensor of layout ", name_of(self.layout()),
-                            " and shape ", self.sizes(), ", got ", name_of(src.layout()),
-                            " of shape ", src.sizes());
-  const Tensor there = aten::to(src, self.device(), src.dtype(), false, true);
-  write_layout_tensor("copy_", self, there);
-  return self;
-}
 Tensor zero(const Tensor& self) {
   write_layout_tensor("zero_", self, without_entries(self, self.sizes(), {}, {}));
   return self;
@@ -365,21 +291,11 @@ Tensor zero(const Tensor& self) {
     register_layout_kernel<ops::unbind_int>(layout, &unbind);
     register_layout_kernel<ops::cat>(layout, &cat);
     register_layout_kernel<ops::stack>(layout, &stack);
-    register_layout_kernel<ops::clone>(layout, &clone);
-    register_layout_kernel<ops::detach>(layout, &detach);
-    register_layout_kernel<ops::alias>(layout, &alias);
-    register_layout_kernel<ops::contiguous>(layout, &contiguous);
-    register_layout_kernel<ops::_to_copy>(layout, &to_copy);
-    register_layout_kernel<ops::to_dtype_layout>(layout, &to_layout);
-    register_layout_kernel<ops::to_dtype>(layout, &to_dtype);
-    register_layout_kernel<ops::to_device>(layout, &to_device);
-    register_layout_kernel<ops::to_other>(layout, &to_other);
-    register_layout_kernel<ops::type_as>(layout, &type_as);
+    register_copies(layout);
     register_layout_kernel<ops::zeros_like>(layout, &zeros_like);
     register_layout_kernel<ops::empty_like>(layout, &zeros_like);
     register_layout_kernel<ops::new_zeros>(layout, &new_zeros);
     register_layout_kernel<ops::new_empty>(layout, &new_zeros);
-    register_layout_kernel<ops::copy_>(layout, &copy);
     register_layout_kernel<ops::zero_>(layout, &zero);
   }
   return Registration();

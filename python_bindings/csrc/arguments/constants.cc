@@ -20,7 +20,7 @@ void init_size(PyObject* module);    // size_object.cc
 
 namespace {
 
-std::array<PyObject*, kNumDtypes> dtypes{};
+std::array<PyObject*, kMaxDtypes> dtypes{};
 std::array<PyObject*, kMaxLayouts> layouts{};
 std::array<PyObject*, 4> memory_formats{};
 
@@ -29,9 +29,17 @@ ScalarType value_of(PyObject* self) { return reinterpret_cast<DtypeObject*>(self
 PyObject* dtype_repr(PyObject* self) {
   return guarded([&] { return unicode(in_package(name_of(value_of(self)))).release(); });
 }
-// Pickled by name.
+// Pickled by name. One that a program registered is found by a function.
+PyObject* by_name(const char* function, std::string_view name) {
+  const Object find = import_attribute("treadle._rebuild", function);
+  return call_python(Py_BuildValue, "O(N)", find.get(), unicode(name).release());
+}
 PyObject* dtype_reduce(PyObject* self, PyObject*) {
-  return guarded([&] { return unicode(name_of(value_of(self))).release(); });
+  return guarded([&] {
+    const ScalarType type = value_of(self);
+    return is_outside(type) ? by_name("dtype_named", name_of(type))
+                            : unicode(name_of(type)).release();
+  });
 }
 PyObject* dtype_to_real(PyObject* self, PyObject*) { return wrap(to_real(value_of(self))); }
 PyObject* dtype_to_complex(PyObject* self, PyObject*) {
@@ -67,8 +75,11 @@ PyObject* layout_repr(PyObject* self) {
   });
 }
 PyObject* layout_reduce(PyObject* self, PyObject*) {
-  return guarded(
-      [&] { return unicode(name_of(reinterpret_cast<LayoutObject*>(self)->value)).release(); });
+  return guarded([&] {
+    const Layout layout = reinterpret_cast<LayoutObject*>(self)->value;
+    return layout > Layout::Jagged ? by_name("layout_named", name_of(layout))
+                                   : unicode(name_of(layout)).release();
+  });
 }
 PyMethodDef layout_methods[] = {{"__reduce__", layout_reduce, METH_NOARGS, nullptr}, {}};
 
@@ -126,7 +137,11 @@ void add_dtypes(PyObject* module) {
 
 }  // namespace
 
-PyObject* wrap(ScalarType value) { return new_ref(dtypes[static_cast<size_t>(value)]); }
+PyObject* wrap(ScalarType value) {
+  PyObject*& object = dtypes[static_cast<size_t>(value)];
+  if (!object) object = make_value<DtypeObject>(dtype_type, value);
+  return new_ref(object);
+}
 PyObject* wrap(MemoryFormat value) { return new_ref(memory_formats[static_cast<size_t>(value)]); }
 PyObject* wrap(Layout value) {
   PyObject*& object = layouts[static_cast<size_t>(value)];

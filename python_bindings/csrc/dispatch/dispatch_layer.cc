@@ -91,7 +91,8 @@ class TakenCall {
         return false;
       }
       const char* const name = Py_TYPE(who)->tp_name;
-      take(shown.op->results_of(result.get(), arguments, name), name);
+      const std::string handler = str("__torch_dispatch__ of ", name);
+      take(shown.op->results_of(result.get(), arguments, handler.c_str()), name);
       return true;
     };
     if (!dispatch_modes().empty()) {

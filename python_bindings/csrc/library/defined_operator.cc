@@ -359,8 +359,8 @@ LibraryOperator::PythonCall LibraryOperator::python_call(const Stack& arguments)
 Stack LibraryOperator::results_of(PyObject* result, const Stack& arguments, const char* who) const {
   const size_t n = schema_.returns.size();
   const auto wrong = [&](const auto& expected, const auto&... got) {
-    fail<ErrorKind::Runtime>(OpName(name()), "expected __torch_dispatch__ of ", who, " to return ",
-                             expected, ", got ", got..., "\n  ", op_.info().schema);
+    fail<ErrorKind::Runtime>(OpName(name()), "expected ", who, " to return ", expected, ", got ",
+                             got..., "\n  ", op_.info().schema);
   };
   size_t written = 0;
   const auto next_written = [&] {

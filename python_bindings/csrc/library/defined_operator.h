@@ -93,8 +93,9 @@ class LibraryOperator {
   PythonCall python_call(const Stack& arguments) const;
   // The arguments of `other`, which has the same arguments by name, on the stack of this one.
   Stack arguments_of(const LibraryOperator& other, const Stack& arguments) const;
-  // The result of __torch_dispatch__ of `who`, as results. Arguments that the operator writes are
-  // returned themselves. RuntimeError for a result that the schema does not have.
+  // What `who`, such as __torch_dispatch__ of a class, returned, as results. Arguments that the
+  // operator writes are returned themselves. RuntimeError for a result that the schema does not
+  // have.
   Stack results_of(PyObject* result, const Stack& arguments, const char* who) const;
   // Calls `f` with slots made of the values on the stack, and replaces them with its results.
   template <class F>

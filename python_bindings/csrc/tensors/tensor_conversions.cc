@@ -176,6 +176,9 @@ constexpr std::array<const char*, kNumDtypes> kTypeNames = {"Bool",
                                                             "QInt32",
                                                             "QUInt4x2",
                                                             "QUInt2x4"};
+std::string_view type_name_of(ScalarType dtype) {
+  return is_outside(dtype) ? name_of(dtype) : kTypeNames[static_cast<size_t>(dtype)];
+}
 
 // x.type() is the type's name; x.type(dtype) converts.
 PyObject* type(PyObject* self, PyObject* args) {
@@ -187,9 +190,7 @@ PyObject* type(PyObject* self, PyObject* args) {
     if (wanted == Py_None) {
       const std::string place = t.is_cpu() ? "" : str(name_of(t.device().type), ".");
       const char* const kind = t.layout() == Layout::SparseCoo ? "sparse." : "";
-      return unicode(
-                 in_package(str(place, kind, kTypeNames[static_cast<size_t>(t.dtype())], "Tensor")))
-          .release();
+      return unicode(in_package(str(place, kind, type_name_of(t.dtype()), "Tensor"))).release();
     }
     std::optional<ScalarType> dtype = as_dtype(wanted);
     if (!dtype && PyUnicode_Check(wanted)) {

@@ -329,7 +329,6 @@ MISSING: Dict[str, Dict[str, str]] = {
             "InflatableArg ListType TupleType augment_many_model_functions_with_bundled_inputs "
             "augment_model_with_bundled_inputs bundle_inputs bundle_large_tensor bundle_randn"
         ),
-        "utils.mkldnn": "to_mkldnn",
         "utils.mobile_optimizer": "LintCode generate_mobile_module_lints optimize_for_mobile",
         "utils.model_dump": (
             "burn_in_info get_info_and_burn_skeleton get_inline_skeleton get_model_info "

@@ -294,7 +294,7 @@ def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> T
 
 
 # Questions about devices and layouts that no tensor here has.
-_NEVER = "is_ipu is_maia is_mkldnn is_mtia is_vulkan is_xla volatile"
+_NEVER = "is_ipu is_maia is_mtia is_vulkan is_xla volatile"
 # Methods that are functions of the package, too, which is asked for them when they are called.
 _OF_PACKAGE = "eig is_distributed lstsq smm solve sspaddmm"
 
@@ -352,6 +352,11 @@ def _set_grad_dtype(self: Tensor, dtype: Any) -> None:
         )
 
 
+def is_mkldnn(self: Tensor) -> bool:
+    """Whether the layout is the one that to_mkldnn() makes."""
+    return str(self.layout).endswith(".mkldnn")
+
+
 def qscheme(self: Tensor) -> Any:
     """Whether a quantized tensor has one scale (per_tensor_affine) or one for each channel
     (per_channel_affine). RuntimeError for another tensor."""
@@ -407,6 +412,7 @@ def install() -> None:
         setattr(Tensor, name, _of_package(name))
     for name in _NEVER.split():
         setattr(Tensor, name, property(lambda self: False))
+    Tensor.is_mkldnn = property(is_mkldnn)  # type: ignore[assignment]
     Tensor.name = None
     Tensor.polygamma_, Tensor.xpu = polygamma_, xpu
     untyped_storage.install()

@@ -20,7 +20,14 @@ from treadle import _C, _names
 from treadle._C import Tensor
 from treadle._introspection.build import per_channel_affine, per_tensor_affine, qscheme
 from treadle._names.pytorch_paths import PACKAGE_IN_FILES, path_in_files
-from treadle._rebuild import lazy_bits, quantized_parts, reduce_tensor, sparse_parts
+from treadle._rebuild import (
+    is_registered,
+    lazy_bits,
+    parts_of_layout,
+    quantized_parts,
+    reduce_tensor,
+    sparse_parts,
+)
 from treadle._tensor.storage_types import (
     QUANTIZED_STORAGE_NAMES,
     STORAGE_NAMES,
@@ -63,6 +70,9 @@ _GLOBALS = {
         ("torch._utils", "_rebuild_wrapper_subclass"),
         ("torch._tensor", "_rebuild_from_type_v2"),
         ("torch.serialization", "_get_layout"),
+        ("treadle._rebuild", "dtype_named"),
+        ("treadle._rebuild", "layout_named"),
+        ("treadle._rebuild", "rebuild_layout_tensor"),
         ("torch", "Size"),
         ("torch", "device"),
     )
@@ -128,7 +138,9 @@ class CheckpointPickler(pickle._Pickler):
         if isinstance(obj, Tensor):
             return self._reduce_tensor(obj)
         if isinstance(obj, _C.dtype):
-            return str(obj).rpartition(".")[2]
+            name = str(obj).rpartition(".")[2]
+            is_known = obj in STORAGE_NAMES or obj in QUANTIZED_STORAGE_NAMES
+            return name if is_known else (_GLOBALS["dtype_named"], (name,))
         if isinstance(obj, qscheme):
             return _SCHEMES[obj]
         if isinstance(obj, _C.Size):
@@ -137,6 +149,8 @@ class CheckpointPickler(pickle._Pickler):
             index = () if obj.index is None else (obj.index,)
             return _GLOBALS["device"], (obj.type, *index)
         if isinstance(obj, _C.layout):
+            if is_registered(obj):
+                return _GLOBALS["layout_named"], (str(obj).rpartition(".")[2],)
             return _GLOBALS["_get_layout"], ("torch." + str(obj).rpartition(".")[2],)
         return NotImplemented
 
@@ -145,9 +159,11 @@ class CheckpointPickler(pickle._Pickler):
 
         if tensor.is_quantized:
             return self._reduce_quantized(tensor)
-        if tensor.layout != _C.strided:
-            return _GLOBALS["_rebuild_sparse_tensor"], sparse_parts(tensor)
         cls, state = type(tensor), dict(getattr(tensor, "__dict__", None) or {})
+        if tensor.layout != _C.strided and cls is not nn.Parameter:
+            if is_registered(tensor.layout):
+                return _GLOBALS["rebuild_layout_tensor"], parts_of_layout(tensor)
+            return _GLOBALS["_rebuild_sparse_tensor"], sparse_parts(tensor)
         if _C._is_wrapper(tensor) and _is_plain(cls):
             _, arguments, *rest = reduce_tensor(tensor)
             made = (_GLOBALS["_rebuild_wrapper_subclass"], cls, arguments, rest[0] if rest else {})
@@ -181,7 +197,7 @@ class CheckpointPickler(pickle._Pickler):
         if tensor.device.type == "meta":
             arguments: tuple = (tensor.dtype, *geometry, wants_grad)
             return _GLOBALS["_rebuild_meta_tensor_no_storage"], arguments
-        name = STORAGE_NAMES[tensor.dtype]
+        name = STORAGE_NAMES.get(tensor.dtype, UNTYPED_NAME)
         storage = self._reference(tensor.untyped_storage(), name, tensor.element_size())
         arguments = (storage, tensor.storage_offset(), *geometry, wants_grad, OrderedDict())
         # Said only where it is so, as most readers expect.

@@ -1,4 +1,4 @@
-"""How a sparse tensor is shown: its indices and values as tensors are, then what it is."""
+"""How a tensor of another layout is shown: its parts as tensors are, then what it is."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from treadle import _C, _names, _tensor_str
 from treadle._C import Tensor
+from treadle._rebuild import is_registered
 from treadle.autograd.grad_mode import no_grad
 
 
@@ -30,7 +31,10 @@ def sparse_repr(tensor: Any) -> str:
         suffixes.append(f"device='{tensor.device}'")
     suffixes.append(f"size={tuple(tensor.shape)}")
     if tensor.device.type != "meta":
-        suffixes.append(f"nnz={tensor._nnz()}")
+        fields = _C._layout_contents(tensor)[1]
+        if not is_registered(tensor.layout):
+            fields = {"nnz": tensor._nnz()}
+        suffixes += [f"{name}={value}" for name, value in fields.items()]
     if not _tensor_str._is_obvious(tensor.dtype):
         dtype = _names.in_words_of_the_program(str(tensor.dtype))
         suffixes.append(f"dtype={dtype}")

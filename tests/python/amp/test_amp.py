@@ -423,16 +423,22 @@ def test_the_factor_does_not_grow_beyond_float32() -> None:
 
 
 def test_a_gradient_of_a_dtype_without_arithmetic_leaves_the_others() -> None:
-    gradients = [treadle.ones(2), treadle.ones(2).to(treadle.float8_e5m2)]
+    small = treadle.zeros(2, dtype=treadle.uint8).view(treadle.float4_e2m1fn_x2)
+    gradients = [treadle.ones(2), small]
     message = (
         r"^_amp_foreach_non_finite_check_and_unscale_: expected self\[1\] of a floating dtype "
-        "with arithmetic, got float8_e5m2$"
+        "with arithmetic, got float4_e2m1fn_x2$"
     )
     with pytest.raises(NotImplementedError, match=message):
         treadle._amp_foreach_non_finite_check_and_unscale_(
             gradients, treadle.zeros(()), treadle.full((), 0.5)
         )
     assert gradients[0].tolist() == [1, 1]
+    gradients[1] = treadle.ones(2).to(treadle.float8_e5m2)
+    treadle._amp_foreach_non_finite_check_and_unscale_(
+        gradients, treadle.zeros(()), treadle.full((), 0.5)
+    )
+    assert [g.tolist() for g in gradients] == [[0.5, 0.5], [0.5, 0.5]]
 
 
 def test_gradients_are_unscaled_once() -> None:

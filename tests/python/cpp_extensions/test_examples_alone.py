@@ -20,7 +20,12 @@ from source_tree import PYTHON
 
 EXAMPLES = ROOT / "examples"
 # By its folder: what its tests import beside what it asks for itself.
-PROJECTS = {"backends/minimal": [], "backends/opencl": ["scikit-learn"], "operators": []}
+PROJECTS = {
+    "backends/minimal": [],
+    "backends/opencl": ["scikit-learn"],
+    "layouts": [],
+    "operators": [],
+}
 
 pytestmark = [pytest.mark.slow, pytest.mark.builds]
 
@@ -55,7 +60,7 @@ def project(
     own = folder / "project"
     shutil.copytree(EXAMPLES / name, own, ignore=shutil.ignore_patterns("build", "__pycache__"))
     commands = _commands((own / "README.md").read_text())
-    assert any(command.startswith("pip ") for command in commands)
+    assert any(command.startswith(("pip ", "c++ ")) for command in commands)
     for command in commands:
         _run(command, own, environment)
     return own, environment

@@ -277,7 +277,8 @@ def test_a_module_for_inference():
     with pytest.raises(RuntimeError) as caught:
         layers({"fast": True})
     assert str(caught.value) == (
-        "optimize_for_inference: expected the keys conv_bn_fuse, remove_dropout, got fast"
+        "optimize_for_inference: expected the keys conv_bn_fuse, remove_dropout, "
+        "mkldnn_layout_optimize, got fast"
     )
 
 

@@ -13,6 +13,7 @@
 
 #include "aten/backend/cpu/lru_cache.h"
 #include "aten/backend/cpu/onednn.h"
+#include "aten/ops/convolution/cpu/onednn_sizes.h"
 #include "core/base/error.h"
 #include "core/base/fork_safe_mutex.h"
 #include "core/base/parallel.h"
@@ -35,13 +36,6 @@ struct Plan {
   bool reordered[3];
 };
 
-// The distance by which the last window extends beyond the input; negative if it ends before the
-// input does.
-int64_t padding_behind(const ConvGeometry& g, int d) {
-  return (g.out[d] - 1) * g.stride[d] + g.dilation[d] * (g.kernel[d] - 1) + 1 - g.in[d] -
-         g.padding[d];
-}
-
 // The range in which oneDNN's kernels, which compute addresses in 32 bits, are taken at their word.
 bool in_range(const ConvGeometry& g) {
   constexpr int64_t kMany = int64_t{1} << 20, kElements = int64_t{1} << 29;
@@ -51,7 +45,8 @@ bool in_range(const ConvGeometry& g) {
   if (std::max(g.in_channels, g.out_channels) / g.groups > kTerms / g.kernel_elements())
     return false;
   for (int d = 0; d < 3; ++d) {
-    const int64_t span = g.dilation[d] * (g.kernel[d] - 1) + 1, behind = padding_behind(g, d);
+    const int64_t span = g.dilation[d] * (g.kernel[d] - 1) + 1,
+                  behind = onednn::ConvSizes::padding_behind(g, d);
     for (const int64_t size : {g.in[d], g.out[d], span, g.stride[d]}) {
       if (size > kMany) return false;
     }
@@ -62,23 +57,11 @@ bool in_range(const ConvGeometry& g) {
          g.out_image() <= kElements && g.weight_elements() <= kElements;
 }
 
-memory::desc contiguous(const memory::dims& sizes) {
-  memory::dims strides(sizes.size());
-  int64_t step = 1;
-  for (size_t d = sizes.size(); d-- > 0; step *= sizes[d]) strides[d] = step;
-  return memory::desc(sizes, memory::data_type::f32, strides);
+memory::desc dense(const memory::dims& sizes) {
+  return onednn::contiguous(sizes, memory::data_type::f32);
 }
-// Dense, with dimension `channels` innermost.
-memory::desc channels_innermost(const memory::dims& sizes, size_t channels) {
-  memory::dims strides(sizes.size());
-  strides[channels] = 1;
-  int64_t step = sizes[channels];
-  for (size_t d = sizes.size(); d-- > 0;) {
-    if (d == channels) continue;
-    strides[d] = step;
-    step *= sizes[d];
-  }
-  return memory::desc(sizes, memory::data_type::f32, strides);
+memory::desc last(const memory::dims& sizes, size_t channels) {
+  return onednn::channels_innermost(sizes, channels, memory::data_type::f32);
 }
 memory::desc any_layout(const memory::dims& sizes) {
   return memory::desc(sizes, memory::data_type::f32, memory::format_tag::any);
@@ -88,41 +71,27 @@ memory::desc any_layout(const memory::dims& sizes) {
 std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g, bool as_given) {
   auto plan = std::make_shared<Plan>();
   if (!in_range(g)) return plan;
-  memory::dims in{g.batch, g.in_channels}, out{g.batch, g.out_channels}, w, strides, dilates,
-      before, behind;
-  if (g.groups == 1) {
-    w = {g.out_channels, g.in_channels};
-  } else {
-    w = {g.groups, g.out_channels / g.groups, g.in_channels / g.groups};
-  }
-  for (int d = 3 - g.spatial; d < 3; ++d) {
-    in.push_back(g.in[d]);
-    out.push_back(g.out[d]);
-    w.push_back(g.kernel[d]);
-    strides.push_back(g.stride[d]);
-    dilates.push_back(g.dilation[d] - 1);
-    before.push_back(g.padding[d]);
-    behind.push_back(padding_behind(g, d));
-  }
+  const onednn::ConvSizes sizes(g);
   const size_t channels = g.groups == 1 ? 1 : 2;  // of the weight
-  plan->given[0] = g.channels_last ? channels_innermost(in, 1) : contiguous(in);
-  plan->given[1] = g.weight_last ? channels_innermost(w, channels) : contiguous(w);
-  plan->given[2] = g.channels_last ? channels_innermost(out, 1) : contiguous(out);
-  plan->bias = contiguous({g.out_channels});
+  plan->given[0] = g.channels_last ? last(sizes.in, 1) : dense(sizes.in);
+  plan->given[1] = g.weight_last ? last(sizes.weight, channels) : dense(sizes.weight);
+  plan->given[2] = g.channels_last ? last(sizes.out, 1) : dense(sizes.out);
+  plan->bias = dense({g.out_channels});
 
-  const memory::desc any_in = as_given ? plan->given[0] : any_layout(in);
-  const memory::desc any_w = any_layout(w);
-  const memory::desc any_out = as_given ? plan->given[2] : any_layout(out);
+  const memory::desc any_in = as_given ? plan->given[0] : any_layout(sizes.in);
+  const memory::desc any_w = any_layout(sizes.weight);
+  const memory::desc any_out = as_given ? plan->given[2] : any_layout(sizes.out);
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const auto training = dnnl::prop_kind::forward_training;
-  const auto forward_desc =
-      task == Task::ForwardBias
-          ? dnnl::convolution_forward::desc(training, algorithm, any_in, any_w, plan->bias, any_out,
-                                            strides, dilates, before, behind)
-          : dnnl::convolution_forward::desc(training, algorithm, any_in, any_w, any_out, strides,
-                                            dilates, before, behind);
+  const auto forward_desc = task == Task::ForwardBias
+                                ? dnnl::convolution_forward::desc(
+                                      training, algorithm, any_in, any_w, plan->bias, any_out,
+                                      sizes.stride, sizes.dilation, sizes.before, sizes.behind)
+                                : dnnl::convolution_forward::desc(
+                                      training, algorithm, any_in, any_w, any_out, sizes.stride,
+                                      sizes.dilation, sizes.before, sizes.behind);
   const dnnl::convolution_forward::primitive_desc forward(forward_desc, attr, onednn::engine());
   // Reference loops are slower than the caller's own matrix products.
   const auto is_fast = [](const auto& d) {
@@ -136,8 +105,8 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g, bool as_
     plan->scratch = forward.scratchpad_desc();
   } else if (task == Task::GradInput) {
     const dnnl::convolution_backward_data::primitive_desc d(
-        dnnl::convolution_backward_data::desc(algorithm, any_in, any_w, any_out, strides, dilates,
-                                              before, behind),
+        dnnl::convolution_backward_data::desc(algorithm, any_in, any_w, any_out, sizes.stride,
+                                              sizes.dilation, sizes.before, sizes.behind),
         attr, onednn::engine(), forward);
     if (is_fast(d)) plan->primitive = dnnl::convolution_backward_data(d);
     plan->wanted[0] = d.diff_src_desc();
@@ -146,8 +115,8 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g, bool as_
     plan->scratch = d.scratchpad_desc();
   } else {
     const dnnl::convolution_backward_weights::primitive_desc d(
-        dnnl::convolution_backward_weights::desc(algorithm, any_in, any_w, any_out, strides,
-                                                 dilates, before, behind),
+        dnnl::convolution_backward_weights::desc(algorithm, any_in, any_w, any_out, sizes.stride,
+                                                 sizes.dilation, sizes.before, sizes.behind),
         attr, onednn::engine(), forward);
     if (is_fast(d)) plan->primitive = dnnl::convolution_backward_weights(d);
     plan->wanted[0] = d.src_desc();

@@ -59,6 +59,8 @@ from treadle.ao.quantization.stubs import DeQuantStub, QuantStub, QuantWrapper
 
 ObserverOrFakeQuantize = Union[ObserverBase, FakeQuantizeBase]
 
+from .weight_only import Int4WeightOnlyConfig, Int8WeightOnlyConfig, quantize_  # noqa: F401
+
 
 def default_eval_fn(model: Any, calib_data: Iterable[Any]) -> None:
     """Call a model with the first of each pair of `calib_data`."""

@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 import copy
+import operator
 from typing import Any, Dict, Iterable, List, Optional, Type
 
-from treadle import fx, nn
+from treadle import _C, fx, nn
+from treadle.nn import functional
+from treadle.nn.utils import blocked
 from treadle.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 
@@ -89,13 +92,16 @@ def optimize_for_inference(
     pass_config: Optional[Dict[str, Any]] = None,
     tracer: Type[fx.Tracer] = fx.Tracer,
 ) -> nn.Module:
-    """A module for inference: convolutions with their normalisation in them, and no dropout. The
-    model has to be in eval mode. `pass_config` turns one off: {"conv_bn_fuse": False} or
-    {"remove_dropout": False}; "mkldnn_layout_optimize" has nothing to choose, as tensors have one
-    layout. RuntimeError for another key."""
-    chosen: Dict[str, Any] = {"conv_bn_fuse": True, "remove_dropout": True}
+    """A module for inference: convolutions with their normalisation and relu in them, images that
+    keep the order of convolutions between these, and no dropout. The model has to be in eval mode.
+    `pass_config` turns one off: {"conv_bn_fuse": False}, {"remove_dropout": False} or
+    {"mkldnn_layout_optimize": False}. RuntimeError for another key."""
+    chosen: Dict[str, Any] = {
+        "conv_bn_fuse": True,
+        "remove_dropout": True,
+        "mkldnn_layout_optimize": True,
+    }
     given = dict(pass_config or {})
-    given.pop("mkldnn_layout_optimize", None)
     unknown = sorted(set(given) - set(chosen))
     if unknown:
         raise RuntimeError(
@@ -105,14 +111,66 @@ def optimize_for_inference(
     chosen.update(given)
     made: Any = fx.GraphModule(model, tracer().trace(model))
     made = fuse(made, no_trace=True) if chosen["conv_bn_fuse"] else copy.deepcopy(made)
-    if not chosen["remove_dropout"]:
-        return made
     modules = dict(made.named_modules())
     for node in list(made.graph.nodes):
-        if node.op == "call_module" and isinstance(modules[node.target], nn.Dropout):
+        is_dropout = node.op == "call_module" and isinstance(modules[node.target], nn.Dropout)
+        if is_dropout and chosen["remove_dropout"]:
             node.replace_all_uses_with(node.args[0])
             made.graph.erase_node(node)
+    if chosen["mkldnn_layout_optimize"] is not False:
+        _keep_blocks(made, modules)
     return fx.GraphModule(made, made.graph)
+
+
+_KEEPING_MODULES = (
+    nn.ReLU, nn.ReLU6, nn.Hardswish, nn.SiLU, nn.Sigmoid, nn.Hardsigmoid, nn.Identity, nn.MaxPool2d,
+    nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.BatchNorm2d,
+)  # fmt: skip
+_KEEPING_FUNCTIONS = (
+    operator.add,
+    operator.iadd,
+    _C.add,
+    _C.relu,
+    functional.relu,
+    functional.relu6,
+)
+
+
+def _keep_blocks(made: fx.GraphModule, modules: Dict[str, nn.Module]) -> None:
+    """Put convolutions that keep blocks of channels into a graph. What knows nothing of blocks is
+    given the strided tensor."""
+    kept = set()
+    for node in list(made.graph.nodes):
+        layer = modules.get(node.target) if node.op == "call_module" else None
+        if layer is not None and blocked.is_convertible(layer):
+            after = next(iter(node.users)) if len(node.users) == 1 else None
+            if after is not None and not _is_relu(after, modules):
+                after = None
+            convolution = blocked.MkldnnConvolution(layer, relu=after is not None)
+            replace_node_module(node, modules, convolution)
+            if after is not None:
+                after.replace_all_uses_with(node)
+                made.graph.erase_node(after)
+            kept.add(node)
+            continue
+        inputs = node.all_input_nodes
+        keeps = isinstance(layer, _KEEPING_MODULES) if layer is not None else (
+            node.op == "call_function" and node.target in _KEEPING_FUNCTIONS
+        )  # fmt: skip
+        if keeps and inputs and all(i in kept for i in inputs):
+            kept.add(node)
+            continue
+        for given in inputs:
+            if given in kept:
+                with made.graph.inserting_before(node):
+                    dense = made.graph.call_method("to_dense", (given,))
+                node.replace_input_with(given, dense)
+
+
+def _is_relu(node: fx.Node, modules: Dict[str, nn.Module]) -> bool:
+    if node.op == "call_module":
+        return type(modules.get(node.target)) is nn.ReLU
+    return node.op == "call_function" and node.target in (_C.relu, functional.relu)
 
 
 def reset_modules(

@@ -149,10 +149,10 @@ __getattr__ = _names.attributes_of(
         **dict.fromkeys(("grouped_mm", "linear_cross_entropy"), "grouped"),
         **dict.fromkeys(
             """BroadcastingList1 BroadcastingList2 BroadcastingList3 GRID_SAMPLE_INTERPOLATION_MODES
-            GRID_SAMPLE_PADDING_MODES adaptive_max_pool1d_with_indices
+            GRID_SAMPLE_PADDING_MODES ScalingType SwizzleType adaptive_max_pool1d_with_indices
             adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices assert_int_or_pair
             boolean_dispatch conv_tbc grad handle_torch_function has_torch_function
-            has_torch_function_unary has_torch_function_variadic""".split(),
+            has_torch_function_unary has_torch_function_variadic scaled_mm""".split(),
             "other",
         ),
     },

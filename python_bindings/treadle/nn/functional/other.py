@@ -7,7 +7,9 @@ from __future__ import annotations
 from typing import Any, Callable, Tuple
 
 from treadle._C import Tensor
+from treadle._functions.block_scales import ScalingType, SwizzleType
 from treadle._functions.older import conv_tbc
+from treadle._functions.scaled_products import scaled_mm
 from treadle._jit_internal import BroadcastingList1, BroadcastingList2, BroadcastingList3
 from treadle.functional import (
     has_torch_function,
@@ -85,6 +87,8 @@ __all__ = [
     "BroadcastingList3",
     "GRID_SAMPLE_INTERPOLATION_MODES",
     "GRID_SAMPLE_PADDING_MODES",
+    "ScalingType",
+    "SwizzleType",
     "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d_with_indices",
@@ -96,4 +100,5 @@ __all__ = [
     "has_torch_function",
     "has_torch_function_unary",
     "has_torch_function_variadic",
+    "scaled_mm",
 ]

@@ -19,6 +19,7 @@ from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from typing import Any
 
+from treadle import _C
 from treadle._C import Tensor
 from treadle._rebuild import _rebuild_from_bytes, _require_leaf, reduce_bytes, with_attributes
 
@@ -35,7 +36,8 @@ class _Pickler(pickle.Pickler):
         if not isinstance(obj, Tensor) or type(obj).__reduce_ex__ is not Tensor.__reduce_ex__:
             return NotImplemented
         _require_leaf(obj)
-        if obj.is_meta:
+        # The parts of a tensor of another layout come here by themselves.
+        if obj.is_meta or obj.layout != _C.strided:
             return NotImplemented
         data, (*arguments, _, stride) = reduce_bytes(obj)
         return with_attributes(

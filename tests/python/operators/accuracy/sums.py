@@ -76,6 +76,27 @@ def _batch_norm(x: Tensor, *parameters: Tensor) -> Tensor:
     return F.batch_norm(x, None, None, *parameters, training=True)
 
 
+def _int8_product(x: Tensor) -> Tensor:
+    """float32 by the operator, float64 by its definition."""
+    n = x.shape[1]
+    weight = (treadle.arange(2 * n).reshape(2, n) % 100 + 1).to(treadle.int8)
+    scales = treadle.ones(2, dtype=x.dtype)
+    if x.dtype == treadle.float64:
+        return x @ weight.to(x.dtype).t()
+    return treadle._weight_int8pack_mm(x, weight, scales)
+
+
+def _int4_product(x: Tensor) -> Tensor:
+    """float32 by the operator, float64 by its definition."""
+    n = x.shape[1] // 256 * 256
+    numbers = (treadle.arange(16 * n).reshape(16, n) % 7 + 9).to(treadle.int32)
+    if x.dtype == treadle.float64:
+        return x[:, :n] @ (numbers - 8).to(x.dtype).t()
+    factors = treadle.tensor([1.0, 0.0]).expand(n // 256, 16, 2)
+    packed = treadle._convert_weight_to_int4pack_for_cpu(numbers, 1)
+    return treadle._weight_int4pack_mm_for_cpu(x[:, :n].contiguous(), packed, 256, factors)
+
+
 def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v)
 
@@ -107,6 +128,8 @@ SUMS: Mapping[str, Sum] = {
     "baddbmm": Sum(
         treadle.baddbmm, _uniform(lambda n: (2, 1, 1), lambda n: (2, 1, n), lambda n: (2, n, 1))
     ),
+    "_weight_int8pack_mm": Sum(_int8_product, _uniform(COLUMNS)),
+    "_weight_int4pack_mm_for_cpu": Sum(_int4_product, _uniform(COLUMNS)),
     "_softmax": Sum(lambda x: treadle.softmax(x, 1), _uniform(COLUMNS)),
     "_softmax_backward_data": Sum(
         lambda x, g: treadle.softmax(x, 1) * g, _uniform(COLUMNS, COLUMNS), gradient=True
@@ -243,7 +266,7 @@ OTHERS: Mapping[str, str] = {
     "They compute each element by itself": """
         _dirichlet_grad _standard_gamma_grad _attention_dropout_mask nll_loss_backward
         grid_sampler_2d grid_sampler_3d _gru_cell _gru_cell_backward _lstm_cell
-        _lstm_cell_backward
+        _lstm_cell_backward _float4_bytes
         """,
     "They add one term for each overlapping window": "col2im _avg_pool_backward",
     "They compute one time step after the other": "_ctc_loss _ctc_loss_backward",
