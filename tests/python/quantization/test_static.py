@@ -306,6 +306,21 @@ def test_other_refused_calls() -> None:
         )
 
 
+def test_samples_that_are_no_numbers() -> None:
+    model = nn.Sequential(q.QuantStub(), nn.Linear(2, 2), q.DeQuantStub()).eval()
+    model.qconfig = q.default_qconfig
+    prepared = q.prepare(model)
+    prepared(treadle.tensor([[float("nan"), 1.0]]))
+    quantized = q.convert(prepared)
+    with pytest.raises(RuntimeError) as error:
+        quantized(treadle.ones(1, 2))
+    assert str(error.value) == "quantize_per_tensor: expected positive scales, got nan"
+    prepared = q.prepare(model)
+    with pytest.warns(UserWarning, match="^must run observer before calling calculate_qparams"):
+        unseen = q.convert(prepared)
+    assert unseen[0].scale.item() == 1.0 and unseen(treadle.ones(1, 2)).shape == (1, 2)
+
+
 def test_new_layers_have_zeros() -> None:
     x = treadle.quantize_per_tensor(treadle.ones(2, 3), 0.1, 0, treadle.quint8)
     assert nnq.Linear(3, 4)(x).dequantize().tolist() == [[0.0] * 4] * 2
