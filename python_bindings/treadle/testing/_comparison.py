@@ -230,6 +230,7 @@ class _Checks:
 
 def _as_array(tensor: Tensor) -> np.ndarray:
     tensor = tensor.detach().to("cpu")
+    tensor = tensor.to(_C._library_computed_dtype(tensor.dtype))
     if tensor.dtype in (_C.float16, _C.bfloat16, _C.float32):
         tensor = tensor.to(_C.float64)
     elif tensor.dtype == _C.complex64:

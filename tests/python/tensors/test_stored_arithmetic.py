@@ -190,6 +190,13 @@ def test_dtypes_of_results() -> None:
     )
 
 
+def test_tensors_are_compared() -> None:
+    x = treadle.tensor([1.0, 2.0], dtype=treadle.float8_e5m2)
+    assert_close(x, x + 0)
+    with pytest.raises(AssertionError):
+        assert_close(x, x * 2)
+
+
 def test_gradients_are_of_the_dtype() -> None:
     x = treadle.tensor([1.0, 2.0], dtype=treadle.float8_e5m2, requires_grad=True)
     (x * x * 3).sum().backward()
