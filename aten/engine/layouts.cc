@@ -208,6 +208,17 @@ void require_layout(const char* op, const Tensor& self, std::optional<Layout> la
                             "; call to_dense() or to_sparse()");
 }
 
+void register_boxed_layout_kernel(Operator& op, Layout layout,
+                                  void (*function)(const Operator& op, Stack& stack),
+                                  SourceLocation at) {
+  const auto run = [](void* context, const Operator& called, Stack& stack) {
+    reinterpret_cast<void (*)(const Operator&, Stack&)>(context)(called, stack);
+  };
+  Dispatcher::instance().register_layout(
+      op, layout, BoxedKernel{run, reinterpret_cast<void*>(function), nullptr},
+      {KernelSource::DeviceLayout, at.file, at.line, ""});
+}
+
 void register_copies(Layout layout) {
   namespace ops = aten::ops;
   register_layout_kernel<ops::clone>(layout, &clone);

@@ -42,6 +42,12 @@ Registration register_layout_kernel(Layout layout, typename Op::Signature* funct
   return Registration();
 }
 
+// The same of a function that takes the operator's arguments from the stack, which several
+// operators may share.
+void register_boxed_layout_kernel(Operator& op, Layout layout,
+                                  void (*function)(const Operator& op, Stack& stack),
+                                  SourceLocation at = SourceLocation::here());
+
 // Runs registrations while a library outside of the tree is loaded. An error is kept for the call
 // that loads it, which raises it.
 //   const auto registered = while_loading([] { low_rank = register_layout("low_rank"); });

@@ -18,11 +18,9 @@
 #include "aten/ops/blocked/contents.h"
 #include "aten/ops/blocked/cpu/packed_weight.h"
 #include "aten/ops/cat.h"
-#include "aten/ops/clone.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/convolution.h"
 #include "aten/ops/convolution/shape.h"
-#include "aten/ops/detach.h"
 #include "aten/ops/flatten.h"
 #include "aten/ops/linear.h"
 #include "aten/ops/max_pool1d.h"
@@ -42,7 +40,6 @@
 #include "aten/ops/upsample_nearest2d.h"
 #include "aten/ops/view.h"
 #include "aten/ops/zeros_like.h"
-#include "core/dispatch/dispatcher.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle::blocked {
@@ -179,6 +176,9 @@ Tensor _mkldnn_convolution(const Tensor& input, const Tensor& weight, const Tens
   constexpr const char* kOp = "_mkldnn_convolution";
   const Tensor w = is_blocked(weight) ? weight : blocked::blocked(kOp, weight);
   const Tensor x = is_blocked(input) ? input : blocked::blocked(kOp, input);
+  check<ErrorKind::Runtime>(x.dtype() == ScalarType::Float32 && w.dtype() == ScalarType::Float32,
+                            OpName(kOp), "expected input and weight of float32, got ", x.dtype(),
+                            " and ", w.dtype());
   check<ErrorKind::NotImplemented>(
       !grad_enabled() || !(values_of(x).requires_grad() || values_of(w).requires_grad()),
       OpName(kOp),
@@ -263,42 +263,23 @@ Tensor cat(TensorList tensors, int64_t dim) {
 Tensor to_dense(const Tensor& self, std::optional<ScalarType> dtype, std::optional<bool>) {
   return aten::to(dense(self), dtype.value_or(self.dtype()));
 }
-Tensor clone(const Tensor& self, std::optional<MemoryFormat>) {
-  return with_parts(self, [](const Tensor& part, bool) { return aten::clone(part); });
-}
-Tensor detach(const Tensor& self) {
-  return with_parts(self, [](const Tensor& part, bool) { return aten::detach(part); });
-}
-Tensor contiguous(const Tensor& self, MemoryFormat) { return self; }
-
-void set_boxed(Operator& op, void (*function)(const Operator&, Stack&)) {
-  const auto run = [](void* context, const Operator& called, Stack& stack) {
-    reinterpret_cast<void (*)(const Operator&, Stack&)>(context)(called, stack);
-  };
-  Dispatcher::instance().register_layout(
-      op, layout(), BoxedKernel{run, reinterpret_cast<void*>(function), nullptr},
-      {KernelSource::DeviceLayout, __FILE__, __LINE__, ""});
-}
-
 [[maybe_unused]] const Registration registered = [] {
   namespace ops = aten::ops;
   set_layout_rule(layout(), &by_values);
+  register_copies(layout());
   for (Operator* op :
        {&ops::max_pool1d::op, &ops::max_pool2d::op, &ops::max_pool3d::op, &ops::avg_pool1d::op,
         &ops::avg_pool2d::op, &ops::avg_pool3d::op, &ops::adaptive_avg_pool1d::op,
         &ops::adaptive_avg_pool2d::op, &ops::adaptive_avg_pool3d::op, &ops::upsample_nearest2d::op,
         &ops::upsample_bilinear2d::op})
-    set_boxed(*op, &by_channels);
+    register_boxed_layout_kernel(*op, layout(), &by_channels);
   for (Operator* op : {&ops::view::op, &ops::reshape::op, &ops::flatten_using_ints::op,
                        &ops::linear::op, &ops::mean::op, &ops::mean_dim::op})
-    set_boxed(*op, &in_dense);
+    register_boxed_layout_kernel(*op, layout(), &in_dense);
   register_layout_kernel<ops::convolution>(layout(), &convolution);
   register_layout_kernel<ops::batch_norm>(layout(), &batch_norm);
   register_layout_kernel<ops::cat>(layout(), &cat);
   register_layout_kernel<ops::to_dense>(layout(), &to_dense);
-  register_layout_kernel<ops::clone>(layout(), &clone);
-  register_layout_kernel<ops::detach>(layout(), &detach);
-  register_layout_kernel<ops::contiguous>(layout(), &contiguous);
   return Registration();
 }();
 

@@ -41,7 +41,6 @@
 #include "aten/ops/upsample_nearest1d.h"
 #include "aten/ops/upsample_nearest2d.h"
 #include "aten/ops/upsample_nearest3d.h"
-#include "core/dispatch/dispatcher.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle::quantized {
@@ -242,33 +241,24 @@ Tensor copy(const Tensor& self, const Tensor& src, bool) {
   return self;
 }
 
-void set_boxed(Operator& op, void (*function)(const Operator&, Stack&)) {
-  const auto run = [](void* context, const Operator& called, Stack& stack) {
-    reinterpret_cast<void (*)(const Operator&, Stack&)>(context)(called, stack);
-  };
-  Dispatcher::instance().register_layout(
-      op, layout(), BoxedKernel{run, reinterpret_cast<void*>(function), nullptr},
-      {KernelSource::DeviceLayout, __FILE__, __LINE__, ""});
-}
-
 [[maybe_unused]] const Registration registered = [] {
   namespace ops = aten::ops;
   set_layout_rule(layout(), &by_entry);
   // Whether reshape() copies depends on the strides of the whole numbers.
   for (Operator* op :
        {&ops::max_pool1d::op, &ops::max_pool2d::op, &ops::max_pool3d::op, &ops::reshape::op})
-    set_boxed(*op, &by_values);
+    register_boxed_layout_kernel(*op, layout(), &by_values);
   for (Operator* op :
        {&ops::avg_pool1d::op, &ops::avg_pool2d::op, &ops::avg_pool3d::op,
         &ops::adaptive_avg_pool1d::op, &ops::adaptive_avg_pool2d::op, &ops::adaptive_avg_pool3d::op,
         &ops::mean::op, &ops::mean_dim::op, &ops::upsample_nearest1d::op,
         &ops::upsample_nearest2d::op, &ops::upsample_nearest3d::op, &ops::upsample_bilinear2d::op})
-    set_boxed(*op, &in_float);
+    register_boxed_layout_kernel(*op, layout(), &in_float);
   for (Operator* op :
        {&ops::eq_Tensor::op, &ops::eq_Scalar::op, &ops::ne_Tensor::op, &ops::ne_Scalar::op,
         &ops::lt_Tensor::op, &ops::lt_Scalar::op, &ops::le_Tensor::op, &ops::le_Scalar::op,
         &ops::gt_Tensor::op, &ops::gt_Scalar::op, &ops::ge_Tensor::op, &ops::ge_Scalar::op})
-    set_boxed(*op, &compared);
+    register_boxed_layout_kernel(*op, layout(), &compared);
   register_layout_kernel<ops::relu>(layout(), &relu);
   register_layout_kernel<ops::relu6>(layout(), &relu6);
   register_layout_kernel<ops::clamp>(layout(), &clamp);

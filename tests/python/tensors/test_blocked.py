@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import copy
+import io
 import os
+import pickle
 import subprocess
 import sys
 from typing import Any, Callable
@@ -66,6 +68,19 @@ def test_there_and_back(shape: tuple[int, ...]) -> None:
         treadle.equal(y.clone().to_dense(), x)
         and y.to_dense(treadle.float64).dtype is treadle.float64
     )
+
+
+def test_files_and_state() -> None:
+    layer = MkldnnConvolution(nn.Conv2d(3, 8, 3))
+    file = io.BytesIO()
+    treadle.save(layer.state_dict(), file)
+    file.seek(0)
+    other = MkldnnConvolution(nn.Conv2d(3, 8, 3))
+    other.load_state_dict(treadle.load(file))
+    x = treadle.randn(1, 3, 5, 5)
+    assert treadle.equal(other(x).to_dense(), layer(x).to_dense())
+    assert treadle.equal(pickle.loads(pickle.dumps(layer))(x).to_dense(), layer(x).to_dense())
+    assert repr(treadle.zeros(1, 1).to_mkldnn()).endswith("layout=treadle.mkldnn)")
 
 
 def test_operators() -> None:
