@@ -158,9 +158,15 @@ def layout_named(name: str) -> _C.layout:
     return found
 
 
+LAYOUTS_OF_FILES = {
+    f"torch.{name}": getattr(_C, name)
+    for name in "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc".split()
+}
+
+
 def is_registered(layout: _C.layout) -> bool:
-    """Whether a program or a library outside of the tree registered the layout."""
-    return getattr(_C, str(layout).rpartition(".")[2], None) is not layout
+    """Whether the layout is none of those that PyTorch's files name: one that was registered."""
+    return layout not in LAYOUTS_OF_FILES.values()
 
 
 def rebuild_layout_tensor(

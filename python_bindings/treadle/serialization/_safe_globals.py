@@ -176,8 +176,7 @@ def _make_device(*args: Any) -> _C.device:
 
 
 def _get_layout(name: Any) -> Any:
-    names = "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc".split()
-    layouts = {f"torch.{layout}": getattr(_C, layout) for layout in names}
+    layouts = _rebuild.LAYOUTS_OF_FILES
     expect(
         isinstance(name, str) and name in layouts,
         f"expected a layout of {', '.join(layouts)}, got a tensor of {name!r}",

@@ -56,10 +56,13 @@ from treadle.ao.quantization.quant_type import QuantType
 from treadle.ao.quantization.quantization_mappings import *  # noqa: F403
 from treadle.ao.quantization.quantize import *  # noqa: F403
 from treadle.ao.quantization.stubs import DeQuantStub, QuantStub, QuantWrapper
+from treadle.ao.quantization.weight_only import (  # noqa: F401
+    Int4WeightOnlyConfig,
+    Int8WeightOnlyConfig,
+    quantize_,
+)
 
 ObserverOrFakeQuantize = Union[ObserverBase, FakeQuantizeBase]
-
-from .weight_only import Int4WeightOnlyConfig, Int8WeightOnlyConfig, quantize_  # noqa: F401
 
 
 def default_eval_fn(model: Any, calib_data: Iterable[Any]) -> None:
