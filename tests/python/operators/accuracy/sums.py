@@ -264,7 +264,8 @@ OTHERS: Mapping[str, str] = {
         """,
     "They count elements": "all all.dim all.dims any any.dim any.dims histc",
     "They compute each element by itself": """
-        _dirichlet_grad _standard_gamma_grad _attention_dropout_mask nll_loss_backward
+        _dirichlet_grad _standard_gamma_grad _attention_dropout_mask _quantize_affine
+        nll_loss_backward
         grid_sampler_2d grid_sampler_3d _gru_cell _gru_cell_backward _lstm_cell
         _lstm_cell_backward _float4_bytes
         """,
