@@ -94,10 +94,13 @@ class ResolvedCall {
     Stack call;
     for (size_t i = 0; i < schema_.arguments.size(); ++i) call.push_back(stand_in(i));
     op_.call_boxed(call);
+    std::vector<Tensor> written;
     for (size_t i = 0; i < schema_.arguments.size(); ++i) {
       if (!schema_.arguments[i].type.writes()) continue;
-      each_tensor_of(stack_[first_ + i], [&](const Tensor& t) { write_back(t); });
+      each_tensor_of(stack_[first_ + i], [&](const Tensor& t) { written.push_back(t); });
     }
+    resize_all(written);
+    for (const Tensor& t : written) write_back(t);
     stack_.resize(first_);
     for (const Value& v : call) stack_.push_back(result(v));
   }
@@ -167,8 +170,30 @@ class ResolvedCall {
     return Value(std::move(list));
   }
 
+  // An out= that needs no stand-in gets one where another does: if that one cannot take its result,
+  // none is written.
+  bool is_beside_a_stand_in(const Tensor& t) const {
+    if (op_.info().form != Form::Out) return false;
+    bool is_out = false, others = false;
+    each_tensor([&](size_t i, const Tensor& each) {
+      if (!schema_.arguments[i].type.writes()) return;
+      is_out = is_out || each.is_same(t);
+      others = others || needs_resolving(each);
+    });
+    return is_out && others;
+  }
+
   Tensor of(const Tensor& t) {
-    if (!t.defined() || !needs_resolving(t)) return t;
+    if (!t.defined()) return t;
+    if (!needs_resolving(t)) {
+      if (!is_beside_a_stand_in(t)) return t;
+      Tensor& stand_in = stand_ins_[t.impl()];
+      if (!stand_in.defined()) {
+        stand_in = empty_tensor({0}, t.dtype(), t.device());
+        arguments_[stand_in.impl()] = t;
+      }
+      return stand_in;
+    }
     Tensor& stand_in = stand_ins_[t.impl()];
     if (!stand_in.defined()) {
       stand_in = made_for(t);
@@ -189,6 +214,27 @@ class ResolvedCall {
     return there;
   }
 
+  // Gives each the sizes of what it will take in, or all keep theirs.
+  void resize_all(const std::vector<Tensor>& written) const {
+    struct Former {
+      Tensor tensor;
+      DimVector sizes, strides;
+      int64_t offset;
+    };
+    std::vector<Former> formers;
+    try {
+      for (const Tensor& t : written) {
+        const auto found = stand_ins_.find(t.impl());
+        if (found == stand_ins_.end() || found->second.storage() == t.storage()) continue;
+        formers.push_back({t, DimVector(t.sizes()), DimVector(t.strides()), t.storage_offset()});
+        resize_out(op_.info().base_name, t, found->second.sizes());
+      }
+    } catch (...) {
+      for (const Former& f : formers) f.tensor.impl()->set_geometry(f.sizes, f.strides, f.offset);
+      throw;
+    }
+  }
+
   void write_back(const Tensor& t) {
     const auto found = stand_ins_.find(t.impl());
     if (found == stand_ins_.end()) return;
@@ -199,7 +245,6 @@ class ResolvedCall {
         impl.set_geometry(written.sizes(), written.strides(), written.storage_offset());
       return;
     }
-    resize_out(op_.info().base_name, t, written.sizes());
     copy_resolved(t, way_ == Way::Move ? from_carriers(written, *stored_) : written);
     impl.bump_version();
   }

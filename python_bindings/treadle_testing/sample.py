@@ -212,6 +212,8 @@ _WITHOUT_NUMPY = {
 def to_array(tensor: treadle.Tensor) -> np.ndarray:
     if tensor.requires_grad:
         tensor = tensor.detach()
+    if tensor.layout != treadle.strided:
+        tensor = tensor.to_dense()
     wide = _WITHOUT_NUMPY.get(tensor.dtype)
     if wide is not None:
         tensor = tensor.to(wide)

@@ -238,7 +238,7 @@ def main() -> None:
             folder.mkdir()
             repaired = repair(raw, folder, args.without)
         files = sorted(rest + with_licences(repaired, dist_info, compiled_in))
-        write_wheel(output / repaired.name, files, dist_info, level=6)
+        write_wheel(output / repaired.name, files, dist_info, level=9)
 
 
 if __name__ == "__main__":

@@ -310,3 +310,19 @@ def test_numpy_has_no_such_types() -> None:
     with pytest.raises(TypeError) as error:
         treadle.ones(2).to(treadle.float8_e5m2).numpy()
     assert str(error.value) == ("numpy: expected a dtype that NumPy has, got treadle.float8_e5m2")
+
+
+def test_of_several_outputs_none_is_written_if_one_cannot_be() -> None:
+    """A view, which may not grow over what lies beside it, of a dtype that only stores."""
+    values = treadle.ones(3, dtype=treadle.complex32).as_strided((2, 2), (1, 1))
+    indices = treadle.full((), 7.0)
+    with pytest.raises(RuntimeError, match="^median: expected an out of shape"):
+        treadle.median(treadle.tensor(1.0), 0, out=(values, indices))
+    assert indices.item() == 7 and values.shape == (2, 2)
+    indices = treadle.full((5,), 7, dtype=treadle.int64)
+    with pytest.raises(RuntimeError, match="^median: expected an out of shape"):
+        treadle.median(treadle.ones(3, 4), 0, out=(values, indices))
+    assert indices.tolist() == [7] * 5
+    values = treadle.empty(0, dtype=treadle.complex32)
+    treadle.median(treadle.ones(3, 4), 0, out=(values, indices))
+    assert values.shape == (4,) and indices.shape == (4,)
