@@ -70,7 +70,7 @@ def write_wheel(
             program = ".so" in Path(place).name or Path(place).parent.name == "bin"
             # A regular file: pip lets only those be programs.
             info.external_attr = (0o100755 if program else 0o100644) << 16
-            archive.writestr(info, data)
+            archive.writestr(info, data, compresslevel=level or None)
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             record.append(f"{place},sha256={digest},{len(data)}\n")
         record.append(f"{dist_info}/RECORD,,\n")
