@@ -25,7 +25,7 @@ namespace treadle {
 // Arguments are the last values of the stack, as for a BoxedFunction.
 using LayoutRule = std::function<bool(const Operator& op, Stack& stack)>;
 void set_layout_rule(Layout layout, LayoutRule rule);
-// What is asked last, also for calls with out=.
+// The rule that is asked last, also for calls with out=.
 void set_layout_fallback(Layout layout, LayoutRule fallback);
 
 // Registers a function as the operator's kernel for a layout.

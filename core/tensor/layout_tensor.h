@@ -36,7 +36,7 @@ class LayoutTensorImpl final : public TensorImpl {
   // Replaces the contents: a write in place. Their dtype and device are those of the tensor.
   void take(LayoutContents contents);
 
-  // What kernels made of the contents and want to use again, as a packed weight. It is theirs to
+  // An object that kernels made of the contents to use again, as a packed weight. It is theirs to
   // tell whether it was made of the contents there are now.
   std::shared_ptr<const void> prepared() const { return prepared_.load(); }
   void prepare(std::shared_ptr<const void> made) { prepared_.store(std::move(made)); }

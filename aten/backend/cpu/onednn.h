@@ -1,4 +1,4 @@
-// What all kernels on oneDNN share.
+// The engine of oneDNN, which all kernels on it share.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

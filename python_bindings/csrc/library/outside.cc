@@ -1,7 +1,7 @@
 // Layouts and dtypes of Python programs, for treadle.library: their checks, kernels, rules and
 // conversions are Python functions.
 //
-// What is registered is there for as long as the program, so the functions are, too.
+// A registration lasts for as long as the program, so the functions do, too.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <pybind11/pybind11.h>

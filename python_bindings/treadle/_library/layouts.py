@@ -18,7 +18,7 @@ from treadle._ops import OpOverload, find_overload
 from treadle._rebuild import is_registered, layout_named
 
 _FALLBACKS = ("error", "to_dense")
-# What rules are for: the kinds of entries.
+# The kinds of entries, for which there are rules.
 _KINDS = ("pointwise", "reduce", "kernel", "view", "composite")
 
 
@@ -202,7 +202,7 @@ class RegisteredLayout(TensorLayout):
 
     @property
     def fallback(self) -> str:
-        """What answers a call without a kernel, a rule or a decomposition: "error", or "to_dense",
+        """The answer to a call without a kernel, a rule or a decomposition: "error", or "to_dense",
         which computes with strided tensors. ValueError for another value, and for "to_dense" if the
         layout has no such function."""
         return self._fallback

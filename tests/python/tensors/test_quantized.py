@@ -350,7 +350,11 @@ def test_a_convolution_writes_its_result_alone() -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", program, os.path.dirname(__file__)],
-        env={**os.environ, "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165"},
+        env={
+            **os.environ,
+            "LD_PRELOAD": "libc_malloc_debug.so.0",
+            "GLIBC_TUNABLES": "glibc.malloc.check=3",
+        },
         capture_output=True,
         text=True,
     )

@@ -107,7 +107,7 @@ bool Int8Weight::convolve(const Int8Convolution& c, const void* input, const flo
                                 memory::data_type::s8, attributes, values_);
   };
   // oneDNN writes behind its memory for some images where a convolution of 1 x 1 has zero points.
-  // What they add to each element is the same for a whole channel, unless padding is read. So it
+  // Their share of an element is the same for a whole channel, unless padding is read. So it
   // is part of the bias, which is added to the sums of products before they are scaled.
   Int8Convolution plain = c;
   const auto& padding = c.geometry.padding;

@@ -12,7 +12,7 @@
 
 namespace treadle::cpu {
 
-// What a convolution does beside its geometry. Images have channels innermost.
+// A convolution: its geometry, dtypes, scales and zero points. Images have channels innermost.
 struct Int8Convolution {
   ConvGeometry geometry;
   ScalarType input, output;  // UInt8 or Int8

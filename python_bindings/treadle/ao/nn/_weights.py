@@ -1,4 +1,4 @@
-"""What layers with quantized weights have in common: how a weight is quantized, how a float layer
+"""Functions that layers with quantized weights share: how a weight is quantized, how a float layer
 is checked, and how a layer keeps its numbers in a state_dict.
 
 Example:

@@ -1,4 +1,4 @@
-"""What layers that round their weights have in common.
+"""Functions that layers with rounded weights share.
 
 Example:
 
