@@ -354,7 +354,7 @@ def _set_grad_dtype(self: Tensor, dtype: Any) -> None:
 
 def is_mkldnn(self: Tensor) -> bool:
     """Whether the layout is the one that to_mkldnn() makes."""
-    return self.layout is _C.mkldnn  # type: ignore[attr-defined]
+    return self.layout is _C.mkldnn
 
 
 def qscheme(self: Tensor) -> Any:
