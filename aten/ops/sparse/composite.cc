@@ -18,7 +18,6 @@
 #include "aten/ops/dense_dim.h"
 #include "aten/ops/detach.h"
 #include "aten/ops/flatten.h"
-#include "aten/ops/index_select.h"
 #include "aten/ops/indices.h"
 #include "aten/ops/is_coalesced.h"
 #include "aten/ops/ne.h"
@@ -75,10 +74,10 @@ bool is_turned(const Tensor& self, Layout layout) {
 Tensor turned(const char* op, const Tensor& self, Layout layout) {
   const Compressed c = compressed_of(op, self);
   const int64_t others = c.sizes[is_by_rows(c.layout) ? 1 : 0];
-  const auto [offsets, indices, order] = aten::_csr_transposed(
-      aten::to(c.offsets, ScalarType::Int64), aten::to(c.indices, ScalarType::Int64), others);
-  return tensor_of(
-      Compressed{layout, offsets, indices, aten::index_select(c.values, 0, order), c.sizes});
+  const auto [offsets, indices, values] =
+      aten::_csr_transposed(c.values, aten::to(c.offsets, ScalarType::Int64),
+                            aten::to(c.indices, ScalarType::Int64), others);
+  return tensor_of(Compressed{layout, offsets, indices, values, c.sizes});
 }
 
 Tensor converted(const char* op, const Tensor& self, Layout layout, OptionalIntList blocks,

@@ -314,8 +314,9 @@ Matrix matrix_of(const char* op, const Tensor& t) {
 }
 
 Matrix transposed(const Matrix& m) {
-  const auto [offsets, rows, order] = aten::_csr_transposed(m.offsets, m.columns, m.width);
-  return {offsets, rows, aten::index_select(m.values, 0, order), m.width, m.rows};
+  const auto [offsets, rows, values] =
+      aten::_csr_transposed(m.values, m.offsets, m.columns, m.width);
+  return {offsets, rows, values, m.width, m.rows};
 }
 
 Tensor in_layout_of(const char* op, const Tensor& like, const Coo& coo) {

@@ -7,14 +7,18 @@
 #include "aten/ops/_csr_row_dots.h"
 #include "aten/ops/_csr_transposed.h"
 #include "aten/ops/conj.h"
-#include "aten/ops/index_select.h"
 
 namespace treadle::autograd {
 
+Tensor csr_transposed_backward(const Tensor& grad, const Tensor& ccol, const Tensor& row,
+                               int64_t rows) {
+  return std::get<2>(aten::_csr_transposed(grad, ccol, row, rows));
+}
+
 Tensor csr_mm_grad_dense(const Tensor& grad, const Tensor& values, const Tensor& crow,
                          const Tensor& col, int64_t rows) {
-  const auto [ccol, row, order] = aten::_csr_transposed(crow, col, rows);
-  return aten::_csr_mm(aten::conj(aten::index_select(values, 0, order)), ccol, row, grad);
+  const auto [ccol, row, turned] = aten::_csr_transposed(values, crow, col, rows);
+  return aten::_csr_mm(aten::conj(turned), ccol, row, grad);
 }
 
 Tensor csr_spgemm_grad_first(const Tensor& grad, const Tensor& crow, const Tensor& col,
@@ -26,10 +30,11 @@ Tensor csr_spgemm_grad_first(const Tensor& grad, const Tensor& crow, const Tenso
 Tensor csr_spgemm_grad_second(const Tensor& grad, const Tensor& crow, const Tensor& col,
                               const Tensor& values1, const Tensor& crow1, const Tensor& col1,
                               const Tensor& crow2, const Tensor& col2, int64_t columns) {
-  const auto [starts, rows, order] = aten::_csr_transposed(crow, col, columns);
-  const auto [starts1, rows1, order1] = aten::_csr_transposed(crow1, col1, crow2.numel() - 1);
-  return aten::_csr_row_dots(aten::conj(aten::index_select(values1, 0, order1)), starts1, rows1,
-                             aten::index_select(grad, 0, order), starts, rows, crow2, col2);
+  const auto [starts, rows, turned] = aten::_csr_transposed(grad, crow, col, columns);
+  const auto [starts1, rows1, turned1] =
+      aten::_csr_transposed(values1, crow1, col1, crow2.numel() - 1);
+  return aten::_csr_row_dots(aten::conj(turned1), starts1, rows1, turned, starts, rows, crow2,
+                             col2);
 }
 
 }  // namespace treadle::autograd

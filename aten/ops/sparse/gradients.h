@@ -7,6 +7,9 @@
 
 namespace treadle::autograd {
 
+// Of the values of A by columns by those by rows: the gradient, by rows again.
+Tensor csr_transposed_backward(const Tensor& grad, const Tensor& ccol, const Tensor& row,
+                               int64_t rows);
 // Of A @ x by x (rows, m): the conjugate transpose of A, times the gradient (n, m).
 Tensor csr_mm_grad_dense(const Tensor& grad, const Tensor& values, const Tensor& crow,
                          const Tensor& col, int64_t rows);

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "aten/backend/cpu/dim_slices.h"
+#include "aten/ops/indexing/cpu/entry_bounds.h"
 #include "core/base/error.h"
+#include "core/tensor/tensor.h"
 
 namespace treadle::cpu {
 
@@ -19,6 +21,9 @@ class CompressedRows {
   CompressedRows(const char* op, const int64_t* offsets, const int64_t* columns, int64_t count,
                  int64_t width)
       : op_(op), offsets_(offsets), columns_(columns), count_(count), width_(width) {}
+  // The same of contiguous int64 tensors.
+  CompressedRows(const char* op, const Tensor& crow, const Tensor& col, int64_t width)
+      : CompressedRows(op, crow.data_as<int64_t>(), col.data_as<int64_t>(), col.numel(), width) {}
 
   struct Row {
     int64_t begin, end;      // the numbers of its entries
@@ -48,6 +53,16 @@ class CompressedRows {
       require_inside(columns);
       f(r, Row{begin, end, columns.data()});
     });
+  }
+  // Where these rows begin, and where the last one ends.
+  std::vector<int64_t> bounds(int64_t first, int64_t last) const {
+    std::vector<int64_t> all{offsets_[first]};
+    all.reserve(static_cast<size_t>(last - first) + 1);
+    each_range(first, last, [&](int64_t, int64_t begin, int64_t end) {
+      if (all.size() == 1) all[0] = begin;
+      all.push_back(end);
+    });
+    return all;
   }
   // A copy of all of it, from entry 0 on.
   struct Copy {
@@ -81,10 +96,9 @@ class CompressedRows {
 
  private:
   void require_inside(const std::vector<int64_t>& columns) const {
-    uint64_t largest = 0;
-    for (const int64_t c : columns) largest = std::max(largest, static_cast<uint64_t>(c));
-    if (!columns.empty() && largest >= static_cast<uint64_t>(width_)) [[unlikely]]
-      fail_column(static_cast<int64_t>(largest));
+    if (all_inside(columns.data(), static_cast<int64_t>(columns.size()), width_, 0)) return;
+    for (const int64_t c : columns)
+      if (c < 0 || c >= width_) fail_column(c);
   }
 
   const char* op_;
