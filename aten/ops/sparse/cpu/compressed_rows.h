@@ -37,9 +37,8 @@ class CompressedRows {
     int64_t begin = offsets_[first];
     for (int64_t r = first; r < last; ++r) {
       const int64_t end = offsets_[r + 1];
-      check<ErrorKind::Runtime>(0 <= begin && begin <= end && end <= count_, OpName(op_),
-                                "expected offsets of rows that do not fall, from 0 to ", count_,
-                                ", got ", begin, " and ", end, " for row ", r);
+      if (begin < 0 || begin > end || end > count_) [[unlikely]]
+        fail_range(r, begin, end);
       f(r, begin, end);
       begin = end;
     }
@@ -56,11 +55,11 @@ class CompressedRows {
   }
   // Where these rows begin, and where the last one ends.
   std::vector<int64_t> bounds(int64_t first, int64_t last) const {
-    std::vector<int64_t> all{offsets_[first]};
-    all.reserve(static_cast<size_t>(last - first) + 1);
-    each_range(first, last, [&](int64_t, int64_t begin, int64_t end) {
-      if (all.size() == 1) all[0] = begin;
-      all.push_back(end);
+    std::vector<int64_t> all(static_cast<size_t>(last - first) + 1);
+    int64_t* const to = all.data() - first;
+    each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
+      to[r] = begin;
+      to[r + 1] = end;
     });
     return all;
   }
@@ -86,6 +85,11 @@ class CompressedRows {
   [[noreturn]] void fail_column(int64_t column) const {
     fail<ErrorKind::Runtime>(OpName(op_), "expected indices from 0 to ", width_ - 1, ", got ",
                              column);
+  }
+
+  [[noreturn]] void fail_range(int64_t row, int64_t begin, int64_t end) const {
+    fail<ErrorKind::Runtime>(OpName(op_), "expected offsets of rows that do not fall, from 0 to ",
+                             count_, ", got ", begin, " and ", end, " for row ", row);
   }
 
   // The number of rows in a piece of a parallel loop, where an entry takes `work`.

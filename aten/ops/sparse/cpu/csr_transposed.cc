@@ -1,9 +1,5 @@
 // The entries of a compressed sparse matrix by columns.
 //
-// Entries first go into buckets of neighbouring columns, in the order of rows, and then to their
-// places. A matrix of many columns written at once would touch as many places of memory in turn,
-// which is more than caches hold.
-//
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 #include <numeric>
@@ -16,98 +12,69 @@
 namespace treadle::cpu {
 namespace {
 
-// Where the entries of a matrix are written by columns.
-struct ByColumns {
-  int64_t* starts;  // of columns, and behind the last one the number of entries
-  int64_t* rows;
-};
-
 class Transposition {
  public:
-  // RuntimeError for indices that are none of a matrix of so many columns.
   Transposition(const Tensor& crow, const Tensor& col, int64_t columns)
-      : rows_(crow.numel() - 1), columns_(columns), count_(col.numel()) {
-    check<ErrorKind::NotImplemented>(rows_ <= kMost && columns <= kMost, OpName("transpose"),
-                                     "expected a matrix of at most 2^32 rows and columns, got ",
-                                     rows_, " and ", columns);
-    const int64_t buckets = count_ < kFew ? 1 : kBuckets;
-    while ((columns >> shift_) >= buckets) ++shift_;
-    starts_.assign(static_cast<size_t>(columns >> shift_) + 2, 0);
-    read(crow.data_as<int64_t>(), col.data_as<int64_t>());
+      : matrix_("transpose", crow, col, columns),
+        rows_(crow.numel() - 1),
+        columns_(columns),
+        count_(col.numel()),
+        column_(col.data_as<int64_t>()) {}
+
+  // Where columns begin, and behind the last one the number of entries.
+  void starts(int64_t* to) const {
+    std::fill_n(to, columns_ + 1, int64_t{0});
+    const int64_t columns = columns_;
+    for (int64_t i = 0, count = count_; i < count; ++i) ++to[inside(column_[i], columns) + 1];
+    std::partial_sum(to, to + columns_ + 1, to);
   }
 
-  // Writes the entries and their values, which are `from` by rows.
+  // Writes the row and the value of each entry; `from` are the values by rows. Another thread may
+  // have written the indices since the columns were counted, so that they are checked once more.
   template <class V>
-  void write(const V* from, const ByColumns& to, V* values) const {
-    std::vector<Entry> entries(static_cast<size_t>(count_));
-    std::vector<V> moved(static_cast<size_t>(count_));
-    std::vector<int64_t> next = starts_;
-    size_t i = 0;
-    for (size_t r = 0; r < ends_.size(); ++r) {
-      for (const auto end = static_cast<size_t>(ends_[r]); i < end; ++i) {
-        const auto at = static_cast<size_t>(next[column_[i] >> shift_]++);
-        entries[at] = {static_cast<uint32_t>(r), column_[i]};
-        moved[at] = from[i];
-      }
-    }
-    to.starts[columns_] = count_;
-    const auto buckets = static_cast<int64_t>(starts_.size()) - 1;
-    parallel_for(buckets, grain_for(4 * (count_ / buckets + 1)), [&](int64_t first, int64_t last) {
-      for (int64_t b = first; b < last; ++b) {
-        // The entries of this bucket fill the places from its start on.
-        int64_t* const starts = to.starts + (b << shift_);
-        const int64_t width = std::min(int64_t{1} << shift_, columns_ - (b << shift_));
-        if (width <= 0) continue;
-        const uint32_t mask = static_cast<uint32_t>((uint64_t{1} << shift_) - 1);
-        std::vector<int64_t> place(static_cast<size_t>(width) + 1, 0);
-        for (int64_t k = starts_[b]; k < starts_[b + 1]; ++k)
-          ++place[(entries[k].column & mask) + 1];
-        place[0] = starts_[b];
-        std::partial_sum(place.begin(), place.end(), place.begin());
-        std::copy(place.begin(), place.end() - 1, starts);
-        for (int64_t k = starts_[b]; k < starts_[b + 1]; ++k) {
-          const int64_t at = place[entries[k].column & mask]++;
-          to.rows[at] = entries[k].row;
-          values[at] = moved[k];
+  void write(const int64_t* starts, const V* from, int64_t* rows, V* values) const {
+    std::vector<int64_t> next(starts, starts + columns_);
+    // What the loop reads is in variables of its own, as `rows` could alias the members.
+    const int64_t count = count_, columns = columns_;
+    const int64_t* const column = column_;
+    int64_t done = 0;
+    matrix_.each_range(0, rows_, [&](int64_t r, int64_t begin, int64_t end) {
+      require_all(begin == done);
+      for (int64_t i = begin; i < end; ++i) {
+        // Processors do not foresee which column comes next, and its places are in no cache.
+        if (i + kAhead < count) {
+          const auto ahead = static_cast<uint64_t>(column[i + kAhead]);
+          if (ahead < static_cast<uint64_t>(columns)) {
+            __builtin_prefetch(rows + next[ahead], 1);
+            __builtin_prefetch(values + next[ahead], 1);
+          }
         }
+        const int64_t at = next[inside(column[i], columns)]++;
+        require_all(at < count);
+        rows[at] = r;
+        values[at] = from[i];
       }
+      done = end;
     });
+    require_all(done == count_);
   }
 
  private:
-  struct Entry {
-    uint32_t row, column;
-  };
-  static constexpr int64_t kMost = int64_t{1} << 32, kBuckets = 256;
-  static constexpr int64_t kFew = 8192;  // entries that stay in a cache
+  static constexpr int64_t kAhead = 16;  // entries
 
-  // Copies the indices, checks the copy and counts the entries of buckets.
-  void read(const int64_t* offsets, const int64_t* columns) {
-    const CompressedRows matrix("transpose", offsets, columns, count_, columns_);
-    column_.resize(static_cast<size_t>(count_));
-    ends_.reserve(static_cast<size_t>(rows_));
-    int64_t at = 0;
-    matrix.each_range(0, rows_, [&](int64_t, int64_t begin, int64_t end) {
-      if (begin != at) at = count_ + 1;
-      for (; at < end; ++at) {
-        const int64_t c = columns[at];
-        if (c < 0 || c >= columns_) matrix.fail_column(c);
-        column_[static_cast<size_t>(at)] = static_cast<uint32_t>(c);
-        ++starts_[static_cast<size_t>(c >> shift_) + 1];
-      }
-      ends_.push_back(end);
-    });
-    check<ErrorKind::Runtime>(at == count_, OpName("transpose"), "expected offsets from 0 to ",
-                              count_, ", got ", offsets[0], " to ",
-                              ends_.empty() ? 0 : ends_.back());
-    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+  int64_t inside(int64_t column, int64_t columns) const {
+    if (static_cast<uint64_t>(column) >= static_cast<uint64_t>(columns)) [[unlikely]]
+      matrix_.fail_column(column);
+    return column;
+  }
+  void require_all(bool all) const {
+    check<ErrorKind::Runtime>(all, OpName("transpose"), "expected offsets of rows from 0 to ",
+                              count_, " that nobody writes meanwhile");
   }
 
-  int64_t rows_, columns_, count_;
-  int shift_ = 0;                 // a bucket has 2^shift_ columns
-  std::vector<uint32_t> column_;  // of each entry
-  std::vector<int64_t> ends_;     // of rows
-  std::vector<int64_t> starts_;   // of buckets, and behind the last one the number of entries
+  const CompressedRows matrix_;
+  const int64_t rows_, columns_, count_;
+  const int64_t* const column_;
 };
 
 // Calls f(V()) for a type V of so many bytes; false if there is none.
@@ -132,24 +99,27 @@ bool with_bits(int64_t bytes, F&& f) {
 std::tuple<Tensor, Tensor, Tensor> csr_transposed_cpu(const Tensor& values, const Tensor& crow,
                                                       const Tensor& col, int64_t columns) {
   const Tensor from = aten::contiguous(values);
+  const Tensor offsets = aten::contiguous(crow), column = aten::contiguous(col);
   const int64_t count = col.numel();
-  const Transposition matrix(aten::contiguous(crow), aten::contiguous(col), columns);
+  const Transposition matrix(offsets, column, columns);
   const Tensor ccol = empty_cpu({columns + 1}, ScalarType::Int64);
   const Tensor row = empty_cpu({count}, ScalarType::Int64);
   const Tensor turned = empty_cpu(from.sizes(), from.dtype());
-  const ByColumns to{ccol.data_as<int64_t>(), row.data_as<int64_t>()};
+  int64_t *const starts = ccol.data_as<int64_t>(), *const rows = row.data_as<int64_t>();
+  matrix.starts(starts);
   const int64_t bytes = count > 0 ? from.numel() / count * from.element_size() : 1;
+  const auto* const source = static_cast<const char*>(from.data());
+  auto* const target = static_cast<char*>(turned.data());
   const bool moved = with_bits(bytes, [&]<class V>(V) {
-    matrix.write(static_cast<const V*>(from.data()), to, static_cast<V*>(turned.data()));
+    matrix.write(starts, reinterpret_cast<const V*>(source), rows, reinterpret_cast<V*>(target));
   });
   if (moved) return {ccol, row, turned};
   std::vector<int64_t> numbers(static_cast<size_t>(count)), order(numbers.size());
   std::iota(numbers.begin(), numbers.end(), int64_t{0});
-  matrix.write(numbers.data(), to, order.data());
-  for (int64_t i = 0; i < count; ++i)
-    std::memcpy(static_cast<char*>(turned.data()) + i * bytes,
-                static_cast<const char*>(from.data()) + order[i] * bytes,
-                static_cast<size_t>(bytes));
+  matrix.write(starts, numbers.data(), rows, order.data());
+  const auto size = static_cast<size_t>(bytes);
+  for (size_t i = 0; i < order.size(); ++i)
+    std::memcpy(target + i * size, source + static_cast<size_t>(order[i]) * size, size);
   return {ccol, row, turned};
 }
 

@@ -64,8 +64,8 @@ int64_t products(const RowProducts<T>& of, int64_t first, int64_t count, T* out)
 // Up to a vector behind the terms is read.
 template <class T>
 HWY_INLINE T sum_of_run(const T* terms, int64_t count) {
-  const Tag<T> d;
-  constexpr int64_t kLanes = hn::MaxLanes(Tag<T>());
+  const hn::CappedTag<T, 8> d;  // rows are short
+  constexpr int64_t kLanes = hn::MaxLanes(hn::CappedTag<T, 8>());
   auto sums = hn::Zero(d);
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) sums = hn::Add(sums, hn::LoadU(d, terms + i));
@@ -93,8 +93,10 @@ int64_t sum_row_products(const RowProducts<T>& of, int64_t run, T* out) {
   int64_t r = 0;
   while (r < of.rows) {
     const int64_t begin = of.bounds[r];
-    int64_t end = r;
-    while (end < of.rows && of.bounds[end + 1] - begin <= kBlock) ++end;
+    // The first row that does not fit in whole.
+    const int64_t end =
+        std::upper_bound(of.bounds + r + 1, of.bounds + of.rows + 1, begin + kBlock) - of.bounds -
+        1;
     if (const int64_t bad = products(of, begin, of.bounds[end] - begin, terms); bad >= 0)
       return bad;
     for (; r < end; ++r) {

@@ -3,11 +3,11 @@
 //
 // Gustavson's method: row r of the product is the sum of the rows of the second matrix that row r
 // of the first names, times their factors. Sums are kept in a dense row. Which columns a row has is
-// a bit for each of them, in words of 64, so a word of bits stands for many neighbouring entries.
+// a bit for each of them, in words of 64. Where entries lie side by side, a word stands for many.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include <bit>
 #include <numeric>
+#include <span>
 
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/wrapping.h"
@@ -15,7 +15,7 @@
 #include "aten/ops/_csr_spgemm.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/sparse/cpu/compressed_rows.h"
-#include "aten/ops/sparse/cpu/count_bits.h"
+#include "aten/ops/sparse/cpu/row_bits.h"
 
 namespace treadle::cpu {
 namespace {
@@ -46,25 +46,30 @@ class SecondFactor {
       const auto named = std::lower_bound(names_.begin(), names_.end(), c) - names_.begin();
       columns_.push_back(static_cast<uint32_t>(names_.empty() ? c : named));
     }
-    words_from_.push_back(0);
-    for (size_t r = 0; r + 1 < offsets_.size(); ++r) {
-      for (int64_t i = offsets_[r]; i < offsets_[r + 1]; ++i) {
-        const uint32_t c = columns_[i], number = c / 64;
-        const bool is_first = i == offsets_[r] || words_.back().number != number;
-        if (is_first) words_.push_back({number, 0});
-        words_.back().bits |= uint64_t{1} << (c % 64);
-      }
-      words_from_.push_back(static_cast<int64_t>(words_.size()));
-    }
+    make_words();
   }
 
   int64_t width() const { return width_; }
   int64_t entries(int64_t row) const { return offsets_[row + 1] - offsets_[row]; }
   int64_t column(int64_t number) const { return names_.empty() ? number : names_[number]; }
-  // Calls f(word) for each word of a row.
+  // Asks for the entries of a row, whose place a processor does not foresee.
+  template <class T>
+  void prefetch(int64_t row, const T* values) const {
+    const int64_t first = offsets_[row];
+    for (int64_t i = 0; i < 32; i += 16) {
+      __builtin_prefetch(columns_.data() + first + i);
+      __builtin_prefetch(values + first + i);
+    }
+  }
+  // Calls f(word) for words that a row has in all, some of them maybe in parts.
   template <class F>
   void each_word(int64_t row, F&& f) const {
-    for (int64_t i = words_from_[row]; i < words_from_[row + 1]; ++i) f(words_[i]);
+    if (words_.empty()) {
+      for (int64_t i = offsets_[row], end = offsets_[row + 1]; i < end; ++i)
+        f(word_of(columns_[i]));
+    } else {
+      for (int64_t i = words_from_[row]; i < words_from_[row + 1]; ++i) f(words_[i]);
+    }
   }
   // Calls f(entry, column) for each entry of a row.
   template <class F>
@@ -74,6 +79,22 @@ class SecondFactor {
   }
 
  private:
+  static Word word_of(uint32_t column) { return {column / 64, uint64_t{1} << (column % 64)}; }
+  // Where most words have one column, none are kept.
+  void make_words() {
+    words_from_.push_back(0);
+    for (size_t r = 0; r + 1 < offsets_.size(); ++r) {
+      for (int64_t i = offsets_[r]; i < offsets_[r + 1]; ++i) {
+        const Word word = word_of(columns_[i]);
+        const bool is_new = i == offsets_[r] || words_.back().number != word.number;
+        if (is_new) words_.push_back({word.number, 0});
+        words_.back().bits |= word.bits;
+      }
+      words_from_.push_back(static_cast<int64_t>(words_.size()));
+    }
+    if (2 * words_.size() > columns_.size()) words_.clear();
+  }
+
   const std::vector<int64_t>& offsets_;
   std::vector<uint32_t> columns_;
   std::vector<int64_t> names_;  // the columns that have entries, if they are numbered anew
@@ -86,7 +107,9 @@ class SecondFactor {
 class RowColumns {
  public:
   explicit RowColumns(int64_t width)
-      : bits_(static_cast<size_t>(width) / 64 + 1, 0), used_(bits_.size() + 1) {}
+      : bits_(static_cast<size_t>(width) / 64 + 1, 0),
+        used_(bits_.size() + 1),
+        columns_(static_cast<size_t>(width) + 8) {}
 
   void add(const Word& word) {
     uint64_t& bits = bits_[word.number];
@@ -95,28 +118,26 @@ class RowColumns {
     count_ += bits == 0;
     bits |= word.bits;
   }
-  // Calls f(first column, bits) for each word of columns, in order, and forgets them all.
-  template <class F>
-  void take_sorted(F&& f) {
-    const auto begin = used_.begin(), end = begin + static_cast<int64_t>(count_);
-    if (begin == end) return;
-    const auto [low, high] = std::minmax_element(begin, end);
-    const auto take = [&](size_t number) {
-      f(static_cast<int64_t>(number) * 64, bits_[number]);
-      bits_[number] = 0;
-    };
+  // The columns in order, which are forgotten. They are valid until the next call.
+  std::span<const uint32_t> take_sorted() {
+    uint32_t* end = columns_.data();
+    const auto begin = used_.begin(), behind = begin + static_cast<int64_t>(count_);
+    if (begin == behind) return {};
+    const auto [low, high] = std::minmax_element(begin, behind);
     // Most words between the first and the last are used, or it takes less time to sort them.
     if (*high - *low < 8 * count_) {
-      for (size_t number = *low, last = *high; number <= last; ++number) take(number);
+      end = simd::take_columns(bits_.data(), *low, *high + 1, end);
     } else {
-      std::sort(begin, end);
-      std::for_each(begin, end, take);
+      std::sort(begin, behind);
+      for (size_t i = 0; i < count_; ++i)
+        end = simd::take_columns(bits_.data(), used_[i], used_[i] + 1, end);
     }
     count_ = 0;
+    return {columns_.data(), end};
   }
   // The number of columns, which are forgotten.
   int64_t take_count() {
-    const int64_t columns = simd::count_bits(bits_.data(), used_.data(), count_);
+    const int64_t columns = simd::count_columns(bits_.data(), used_.data(), count_);
     for (size_t i = 0; i < count_; ++i) bits_[used_[i]] = 0;
     count_ = 0;
     return columns;
@@ -125,6 +146,7 @@ class RowColumns {
  private:
   std::vector<uint64_t> bits_;
   std::vector<uint32_t> used_;  // the words that have bits, in any order
+  std::vector<uint32_t> columns_;
   size_t count_ = 0;
 };
 
@@ -159,6 +181,8 @@ std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const T
   const CompressedRows::Copy second = CompressedRows("mm", offsets2, columns2, columns).copy(inner);
   const SecondFactor b(second, columns);
   const T *const x = v1.data_as<T>(), *const y = v2.data_as<T>();
+  constexpr int64_t kAhead = 4;
+  const auto entries = static_cast<int64_t>(a.columns.size());
   const std::vector<int64_t> starts = pieces_of(a, b, rows);
   const auto in_pieces = [&](auto&& f) {
     parallel_chunks(static_cast<int64_t>(starts.size()) - 1,
@@ -171,8 +195,10 @@ std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const T
   in_pieces([&](int64_t first, int64_t last) {
     RowColumns row(b.width());
     for (int64_t r = first; r < last; ++r) {
-      for (int64_t i = a.offsets[r]; i < a.offsets[r + 1]; ++i)
+      for (int64_t i = a.offsets[r]; i < a.offsets[r + 1]; ++i) {
+        if (i + kAhead < entries) b.prefetch(a.columns[i + kAhead], y);
         b.each_word(a.columns[i], [&](const Word& word) { row.add(word); });
+      }
       ends[r + 1] = row.take_count();
     }
   });
@@ -189,20 +215,18 @@ std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const T
       for (int64_t i = a.offsets[r]; i < a.offsets[r + 1]; ++i) {
         const S factor = static_cast<S>(x[i]);
         const int64_t k = a.columns[i];
+        if (i + kAhead < entries) b.prefetch(a.columns[i + kAhead], y);
         b.each_word(k, [&](const Word& word) { row.add(word); });
         b.each_entry(k, [&](int64_t j, uint32_t c) {
           sum[c] = sum_of(sum[c], product_of(factor, static_cast<S>(y[j])));
         });
       }
       int64_t at = ends[r];
-      row.take_sorted([&](int64_t base, uint64_t bits) {
-        for (; bits != 0; bits &= bits - 1) {
-          const int64_t c = base + std::countr_zero(bits);
-          to_columns[at] = b.column(c);
-          to[at++] = static_cast<T>(sum[c]);
-          sum[c] = S(0);
-        }
-      });
+      for (const uint32_t c : row.take_sorted()) {
+        to_columns[at] = b.column(c);
+        to[at++] = static_cast<T>(sum[c]);
+        sum[c] = S(0);
+      }
     }
   });
   return {crow, col, values};
