@@ -184,13 +184,6 @@ Tensor _mkldnn_convolution(const Tensor& input, const Tensor& weight, const Tens
       OpName(kOp),
       "expected no gradients with a tensor of layout mkldnn; use no_grad() or "
       "to_dense()");
-  for (const IntList list : {stride, dilation})
-    for (const int64_t each : list)
-      check<ErrorKind::Runtime>(each > 0, OpName(kOp),
-                                "expected a positive stride and dilation, got ", each);
-  for (const int64_t each : padding)
-    check<ErrorKind::Runtime>(each >= 0, OpName(kOp), "expected no negative padding, got ", each);
-  check<ErrorKind::Runtime>(groups > 0, OpName(kOp), "expected groups > 0, got ", groups);
   const auto shaped = [](IntList sizes) { return empty_tensor(sizes, ScalarType::Float32, kMeta); };
   const Tensor b = bias.defined() ? aten::contiguous(dense(bias)) : bias;
   check<ErrorKind::Runtime>(!b.defined() || (b.dtype() == ScalarType::Float32 && b.is_cpu()),

@@ -185,13 +185,6 @@ Tensor _quantized_convolution(const Tensor& input, const Tensor& weight, const T
   constexpr const char* kOp = "_quantized_convolution";
   const Affine x = per_tensor(kOp, input), w = affine_of(kOp, weight);
   require_scale(kOp, scale);
-  for (const IntList list : {stride, dilation})
-    for (const int64_t each : list)
-      check<ErrorKind::Runtime>(each > 0, OpName(kOp),
-                                "expected a positive stride and dilation, got ", each);
-  for (const int64_t each : padding)
-    check<ErrorKind::Runtime>(each >= 0, OpName(kOp), "expected no negative padding, got ", each);
-  check<ErrorKind::Runtime>(groups > 0, OpName(kOp), "expected groups > 0, got ", groups);
   const Tensor b = bias_of(kOp, bias, weight.dim() > 0 ? weight.size(0) : 0, input.device());
   // Checks the shapes.
   const auto shaped = [](const Tensor& t) {

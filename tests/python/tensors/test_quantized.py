@@ -473,7 +473,7 @@ def test_products_that_do_not_fit_are_refused() -> None:
     )
     fails(
         RuntimeError,
-        "_quantized_convolution: expected a positive stride and dilation, got 0",
+        "_quantized_convolution: expected stride > 0, got stride = (0,)",
         convolve,
         activations(1, 2, 5, 5),
         weights(2, 2, 3, 3),
@@ -487,7 +487,7 @@ def test_products_that_do_not_fit_are_refused() -> None:
     )
     fails(
         RuntimeError,
-        "_quantized_convolution: expected groups > 0, got 0",
+        "_quantized_convolution: expected groups > 0, got groups = 0",
         convolve,
         activations(1, 2, 5, 5),
         weights(2, 2, 3, 3),
