@@ -3,7 +3,7 @@ is checked, and how a layer keeps its numbers in a state_dict.
 
 Example:
 
-    weight = quantized_weight(layer, observer_of(layer))
+    quantized_weight(layer.weight, observer)          # qint8, with the scales of the observer
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -35,6 +35,12 @@ def check_weight_dtype(what: str, dtype: Any, allowed: Sequence[Any]) -> None:
         raise AssertionError(f"{what}: expected weights of {names}, got {dtype}")
 
 
+def qparams_of(observer: Any) -> Tuple[float, int]:
+    """The scale and the zero point of an observer of whole tensors, as numbers."""
+    scale, zero_point = observer.calculate_qparams()
+    return float(scale), int(zero_point)
+
+
 def qparams(mod: Any) -> Tuple[float, int]:
     """The scale and the zero point of what a prepared module gives back."""
     observer: Any = getattr(mod, "activation_post_process", None)
@@ -43,8 +49,7 @@ def qparams(mod: Any) -> Tuple[float, int]:
             f"{type(mod).__name__}: expected an observer in activation_post_process, got "
             f"{type(observer).__name__}; call prepare() first"
         )
-    scale, zero_point = observer.calculate_qparams()
-    return float(scale), int(zero_point)
+    return qparams_of(observer)
 
 
 def quantized_weight(weight: Tensor, observer: Any) -> Tensor:

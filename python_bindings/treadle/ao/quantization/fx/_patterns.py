@@ -15,10 +15,12 @@ from typing import Any, Dict, Optional, Tuple
 
 from treadle import _C, nn
 from treadle.ao.nn import intrinsic as nni
+from treadle.ao.quantization.fuser_method_mappings import METHODS
 from treadle.ao.quantization.quantization_mappings import (
     DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
     DEFAULT_QAT_MODULE_MAPPINGS,
     DEFAULT_STATIC_QUANT_MODULE_MAPPINGS,
+    FIXED_RANGES,
 )
 from treadle.fx import GraphModule, Node
 from treadle.nn import functional
@@ -93,7 +95,7 @@ _MODULES: Dict[Any, Kind] = {
         ),
         Kind.SHARES,
     ),
-    **dict.fromkeys((nn.Hardsigmoid, nn.Sigmoid, nn.Softmax, nn.Tanh), Kind.FIXED),
+    **dict.fromkeys(FIXED_RANGES, Kind.FIXED),
 }
 _CALLS: Dict[Any, Kind] = {
     **dict.fromkeys(WEIGHTED, Kind.WEIGHTED),
@@ -129,7 +131,7 @@ _CALLS: Dict[Any, Kind] = {
         ),
         Kind.SHARES,
     ),
-    **dict.fromkeys(_named("hardsigmoid", "sigmoid", "tanh"), Kind.FIXED),
+    **dict.fromkeys(FIXED_RANGES, Kind.FIXED),
 }
 
 # What gives numbers or sizes rather than tensors.
@@ -137,19 +139,9 @@ _NO_TENSORS = frozenset(("size", "dim", "ndimension", "numel", "stride", "item",
 _NO_TENSOR_ATTRIBUTES = frozenset(("shape", "ndim", "dtype", "device", "layout", "is_cuda"))
 
 # Layers in a row that become one before anything else; the longest count first.
-FUSED_ROWS = (
-    *((conv, bn, nn.ReLU) for conv, bn in zip(
-        (nn.Conv1d, nn.Conv2d, nn.Conv3d), (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-    )),
-    (nn.Conv1d, nn.BatchNorm1d),
-    (nn.Conv2d, nn.BatchNorm2d),
-    (nn.Conv3d, nn.BatchNorm3d),
-    (nn.Linear, nn.BatchNorm1d),
-    (nn.Conv1d, nn.ReLU),
-    (nn.Conv2d, nn.ReLU),
-    (nn.Conv3d, nn.ReLU),
-    (nn.Linear, nn.ReLU),
-)  # fmt: skip
+FUSED_ROWS = sorted(
+    (row for row in METHODS if row[0] in DEFAULT_QAT_MODULE_MAPPINGS), key=len, reverse=True
+)
 
 
 def module_of(model: GraphModule, node: Any) -> Optional[nn.Module]:
@@ -196,6 +188,8 @@ def kind_of(model: GraphModule, node: Node) -> Optional[Kind]:
     if kind is Kind.BINARY:
         takes_two = len(node.args) == 2 and not node.kwargs
         return kind if takes_two and all(map(gives_tensor, node.args)) else None
+    if kind is Kind.CAT and not isinstance(argument(node, 0, "tensors"), (list, tuple)):
+        return None  # the tensors are known when the graph runs
     if kind is Kind.WEIGHTED:
         weight = argument(node, 1, "weight")
         if module_of(model, weight) is not None:  # its observer
