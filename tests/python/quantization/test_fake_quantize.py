@@ -81,6 +81,18 @@ def test_the_fused_function_by_rows() -> None:
     assert x.grad.tolist() == [[1.0, 1.0]] * 3
 
 
+def test_a_tensor_without_channels() -> None:
+    fake = q.default_fused_per_channel_wt_fake_quant()
+    assert fake(treadle.empty(0, 3)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_numbers_that_are_not_finite_pass_through(wrong: float) -> None:
+    fake = q.default_fused_act_fake_quant()
+    assert not fake(treadle.tensor([1.0, wrong]))[1].isfinite().item()
+    assert not fake.scale.isfinite().item() and fake.zero_point.item() == 0
+
+
 REFUSED = {
     "range": (
         lambda: q.FakeQuantize(quant_min=-1, quant_max=255),

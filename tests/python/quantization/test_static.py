@@ -139,15 +139,26 @@ def test_a_state_that_does_not_fit_is_refused(samples: Any) -> None:
     del state["conv1.weight"]
     state["fc.scale"] = "large"
     state["conv2.weight"] = treadle.zeros(2)
+    state["conv2.bias"] = treadle.zeros(9)
     state["fc._packed_params._packed_params"] = (treadle.zeros(3, 3), None)
     with pytest.raises(RuntimeError) as error:
         quantized.load_state_dict(state)
     text = str(error.value)
     assert 'Missing key(s) in state_dict: "conv1.weight"' in text
     assert "fc.scale: could not convert string to float: 'large'" in text
-    assert "expected a tensor of shape (8, 4, 3, 3), got (2,)" in text
+    assert "conv2.weight: expected a tensor of shape (8, 4, 3, 3), got (2,)" in text
+    assert "conv2.bias: expected a tensor of shape (8,), got (9,)" in text
     assert "expected a weight of shape (5, 32) and a bias, got (3, 3)" in text
     assert quantized(samples).shape == wanted.shape
+    state = quantized.state_dict()
+    state["conv2.weight"] = state["conv2.weight"].dequantize()
+    weight, _ = state["fc._packed_params._packed_params"]
+    state["fc._packed_params._packed_params"] = (weight, treadle.zeros(6))
+    with pytest.raises(RuntimeError) as error:
+        quantized.load_state_dict(state)
+    text = str(error.value)
+    assert "conv2.weight: expected a tensor of treadle.qint8, got treadle.float32" in text
+    assert "_packed_params: expected a tensor of shape (5,), got (6,)" in text
 
 
 def test_a_wrapped_layer() -> None:
@@ -196,6 +207,85 @@ def test_hooks_go_along() -> None:
     quantized(treadle.ones(1, 2))
     assert seen == ["before", "after"]
     assert len(quantized[1]._forward_hooks) == 1
+
+
+def test_hooks_with_keywords_go_along() -> None:
+    model = nn.Sequential(q.QuantStub(), nn.Linear(2, 2), nn.ReLU()).eval()
+    seen = []
+    model[1].register_forward_pre_hook(lambda m, a, k: seen.append(k), with_kwargs=True)
+    model[2].register_forward_hook(lambda m, a, k, r: seen.append(k), with_kwargs=True)
+    quantized = q.convert(_calibrated(q.fuse_modules(model, ["1", "2"]), treadle.ones(1, 2)))
+    assert type(quantized[1]) is nniq.LinearReLU
+    seen.clear()
+    quantized(treadle.ones(1, 2))
+    assert seen == [{}, {}]
+
+
+def test_a_module_in_several_places() -> None:
+    layer = nn.Linear(2, 2)
+    model = nn.Sequential(q.QuantStub(), layer, layer, nn.Sequential(layer), q.DeQuantStub()).eval()
+    x = treadle.randn(8, 2)
+    prepared = _calibrated(model, x)
+    assert len(prepared[1]._forward_hooks) == 1
+    quantized = q.convert(prepared)
+    assert quantized[1] is quantized[2] is quantized[3][0] and type(quantized[1]) is nnq.Linear
+    treadle.testing.assert_close(quantized(x), model(x), atol=0.1, rtol=0.1)
+    dynamic = q.quantize_dynamic(nn.Sequential(layer, nn.ReLU(), layer))
+    assert dynamic[0] is dynamic[2] and type(dynamic[0]) is not nn.Linear
+
+
+def test_normalisations_do_not_train() -> None:
+    treadle.manual_seed(5)
+    model = nn.Sequential(q.QuantStub(), nn.BatchNorm2d(3), q.DeQuantStub())
+    x = treadle.randn(8, 3, 4, 4) * 2 + 1
+    model(x)
+    prepared = _calibrated(model.eval(), x)
+    quantized = q.convert(prepared.train())
+    mean = quantized[1].running_mean.clone()
+    wanted = prepared.eval()(x)
+    for mode in (False, True):
+        treadle.testing.assert_close(quantized.train(mode)(x), wanted, atol=0.1, rtol=0.1)
+    assert treadle.equal(quantized[1].running_mean, mean)
+
+
+def test_layers_without_a_kernel_take_the_arguments_of_pytorch() -> None:
+    x = treadle.quantize_per_tensor(treadle.randn(2, 4, 4, 4), 0.05, 64, treadle.quint8)
+    real, ones, zeros = x.dequantize(), treadle.ones(4), treadle.zeros(4)
+    parameters = (nn.Parameter(ones * 2), nn.Parameter(ones))
+    for layer, wanted in (
+        (nnq.ELU(0.02, 60, 0.5), nn.functional.elu(real, 0.5)),
+        (nnq.Hardswish(0.02, 60), nn.functional.hardswish(real)),
+        (nnq.LeakyReLU(0.02, 60, 0.5), nn.functional.leaky_relu(real, 0.5)),
+        (nnq.Sigmoid(1 / 256, 0), real.sigmoid()),
+        (nnq.Sigmoid(output_scale=1 / 256, output_zero_point=0), real.sigmoid()),
+        (nnq.PReLU(0.02, 60, 4), nn.functional.prelu(real, ones / 4)),
+        (nnq.Softmax(1, 1 / 256, 0), real.softmax(1)),
+        (
+            nnq.LayerNorm([4], *parameters, 0.05, 64),
+            nn.functional.layer_norm(real, [4], *parameters),
+        ),
+        (
+            nnq.GroupNorm(2, 4, *parameters, 0.05, 64),
+            nn.functional.group_norm(real, 2, *parameters),
+        ),
+        (
+            nnq.InstanceNorm2d(4, *parameters, 0.05, 64),
+            nn.functional.instance_norm(real, None, None, *parameters),
+        ),
+    ):
+        got = layer(x)
+        top = (255 - layer.zero_point) * layer.scale
+        bottom = -layer.zero_point * layer.scale
+        wanted = wanted.detach().clamp(bottom, top)
+        assert (got.q_scale(), got.q_zero_point()) == (layer.scale, layer.zero_point)
+        assert (got.dequantize() - wanted).abs().max().item() <= layer.scale * 0.51, layer
+    norm = nnq.BatchNorm2d(4, 1e-3)
+    assert norm.eps == 1e-3 and not norm.training and zeros.equal(norm.running_mean)
+    with pytest.raises(TypeError) as error:
+        nnq.Hardswish(0.1, 5, True)
+    assert str(error.value) == (
+        "Hardswish: expected at most 2 arguments (scale, zero_point), got 3"
+    )
 
 
 def test_classes_of_programs() -> None:
@@ -263,6 +353,10 @@ REFUSED = {
         "nn.quantized.Linear.from_float: expected a module of class Linear, "
         "NonDynamicallyQuantizableLinear, Linear, LinearBn1d, got one of ReLU",
     ),
+    "qconfig of None": (
+        lambda: nnq.Conv2d.from_float(_with_qconfig(nn.Conv2d(1, 1, 1), None)),
+        "nn.quantized.Conv2d.from_float: expected a module with the attribute qconfig, got none",
+    ),
     "no qconfig": (
         lambda: nnq.Conv2d.from_float(nn.Conv2d(1, 1, 1)),
         "nn.quantized.Conv2d.from_float: expected a module with the attribute qconfig, got none",
@@ -297,7 +391,18 @@ def test_other_refused_calls() -> None:
     with pytest.raises(AssertionError) as dtype:
         q.convert(prepared)
     assert str(dtype.value) == "Linear: expected weights of treadle.qint8, got treadle.quint8"
-    for made in (nnq.QFunctional(), nnq.FXFloatFunctional()):
+    with pytest.raises(AssertionError) as dtype:
+        nnq.Linear(1, 1, dtype=treadle.float16)
+    assert str(dtype.value) == (
+        "QuantizedLinear: expected weights of treadle.qint8, got treadle.float16"
+    )
+    model = nn.Sequential(_with_qconfig(nn.Linear(1, 1), q.QConfig(None, q.MinMaxObserver))).eval()
+    with pytest.raises(TypeError) as none:
+        q.prepare(model)
+    assert str(none.value) == (
+        "prepare: expected a factory of observers as activation in the QConfig of Linear, got None"
+    )
+    for made in (nnq.QFunctional(), nnq.FXFloatFunctional(), nnq.FloatFunctional()):
         with pytest.raises(RuntimeError) as called:
             made(treadle.ones(1))
         assert str(called.value) == (

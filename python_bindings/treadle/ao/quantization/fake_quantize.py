@@ -202,7 +202,6 @@ class FixedQParamsFakeQuantize(FakeQuantize):
                 "FixedQParamsFakeQuantize: expected a FixedQParamsObserver, got "
                 f"{type(self.activation_post_process).__name__}"
             )
-        self._observer_ctr = observer
         self.scale = self.activation_post_process.scale
         self.zero_point = self.activation_post_process.zero_point
 

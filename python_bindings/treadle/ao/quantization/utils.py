@@ -156,6 +156,22 @@ def has_no_children_ignoring_parametrizations(module: nn.Module) -> bool:
     return set(module._modules) <= {"parametrizations"}
 
 
+def pass_hooks_on(first: nn.Module, last: nn.Module, made: nn.Module, but: Any = ()) -> None:
+    """Register the hooks before `first` and after `last` at the module that takes their place;
+    those in `but` are left out."""
+    for key, before in first._forward_pre_hooks.items():
+        if before not in but:
+            with_kwargs = key in first._forward_pre_hooks_with_kwargs
+            made.register_forward_pre_hook(before, with_kwargs=with_kwargs)
+    for key, after in last._forward_hooks.items():
+        if after not in but:
+            made.register_forward_hook(
+                after,
+                with_kwargs=key in last._forward_hooks_with_kwargs,
+                always_call=key in last._forward_hooks_always_called,
+            )
+
+
 def activation_dtype(qconfig: Any) -> Any:
     """The dtype to which a QConfig quantizes activations."""
     return qconfig.activation().dtype

@@ -23,9 +23,9 @@ def outer_names(name: str) -> List[str]:
 def qconfigs_of(
     model: GraphModule, mapping: QConfigMapping, scopes: Dict[str, Any]
 ) -> Dict[str, Any]:
-    """The QConfig, or None, of each node's name. `scopes` has the name and the class of the module in
-    which a node is called. The first of these counts: the number of a call in a module, a name, an
-    expression that a name matches, the class around a function, a class or function, the QConfig
+    """The QConfig, or None, of each node's name. `scopes` has the name and the class of the module
+    in which a node is called. The first of these counts: the number of a call in a module, a name,
+    an expression that a name matches, the class around a function, a class or function, the QConfig
     for all."""
     calls: Counter = Counter()
     found = {}
