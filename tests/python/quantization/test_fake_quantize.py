@@ -95,9 +95,16 @@ def test_numbers_that_are_not_finite_pass_through(wrong: float) -> None:
 
 REFUSED = {
     "range": (
-        lambda: q.FakeQuantize(quant_min=-1, quant_max=255),
+        lambda: q.FakeQuantize(quant_min=-1, quant_max=254),
         "FakeQuantize: expected 0 <= quant_min <= quant_max <= 255 for treadle.quint8, got -1 and "
-        "255",
+        "254",
+    ),
+    "range of an observer whose dtype is given first": (
+        lambda: q.FakeQuantize(
+            q.MinMaxObserver.with_args(dtype=treadle.qint8).with_args(eps=0.1), 0, 200
+        ),
+        "FakeQuantize: expected -128 <= quant_min <= quant_max <= 127 for treadle.qint8, got 0 and "
+        "200",
     ),
     "not fixed": (
         lambda: q.FixedQParamsFakeQuantize(observer=q.MinMaxObserver),

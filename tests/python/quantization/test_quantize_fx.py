@@ -280,6 +280,47 @@ def test_a_weight_of_a_function_needs_no_samples() -> None:
     treadle.testing.assert_close(unseen(x), model(x), atol=0.1, rtol=0.1)
 
 
+def _relu_of(m: Any, x: Any) -> Any:
+    y = x + x
+    y.relu_()
+    return y * x
+
+
+def _clamp_of(m: Any, x: Any) -> Any:
+    y = m.layer(x)
+    y.clamp_(0, 1)
+    return y + x
+
+
+def _sum_of(m: Any, x: Any) -> Any:
+    y = F.gelu(x)
+    y.add_(x)
+    return m.layer(y)
+
+
+def _relu_function_of(m: Any, x: Any) -> Any:
+    y = m.layer(x)
+    F.relu(y, inplace=True)
+    return y + x
+
+
+def _relu_module_of(m: Any, x: Any) -> Any:
+    y = m.layer(x)
+    return y + m.relu(y)
+
+
+@pytest.mark.parametrize(
+    "function", [_relu_of, _clamp_of, _sum_of, _relu_function_of, _relu_module_of]
+)
+def test_calls_that_write_their_argument(function: Callable[..., Any]) -> None:
+    treadle.manual_seed(6)
+    model = _Calling(function, layer=_linear(), relu=nn.ReLU(inplace=True))
+    x = treadle.randn(20, 3)
+    quantized = _converted(model, x)
+    wanted = model(x)
+    assert ((quantized(x) - wanted).abs().max() / wanted.abs().max()).item() < 0.05
+
+
 def test_tensors_that_are_joined_but_not_listed_stay_float() -> None:
     model, x = _Calling(lambda m, x: treadle.cat(x.chunk(3, 1), 1)), treadle.randn(4, 3)
     quantized = _converted(model, x)
@@ -312,6 +353,11 @@ FUNCTIONS: List[Callable[..., Any]] = [
     lambda a, b: treadle.sigmoid(a + b) + treadle.tanh(b),
     lambda a, b: F.gelu(a + b) - b,
     lambda a, b: a.size(0) + (a + b),
+    lambda a, b: F.interpolate(a + b, scale_factor=2, mode="bicubic"),
+    lambda a, b: F.interpolate(a + b, scale_factor=2, mode="nearest-exact"),
+    lambda a, b: F.max_pool2d(a + b, 2, return_indices=True)[0],
+    lambda a, b: (a + b).clamp(min=b.mean(1, keepdim=True)),
+    lambda a, b: (a + b).clamp_(-1, 1),
 ]
 
 

@@ -100,7 +100,8 @@ class QConfigMapping:
 
     @classmethod
     def from_dict(cls, qconfig_dict: Dict[str, Any]) -> QConfigMapping:
-        """The mapping that to_dict() told; any key may be missing. ValueError for another key."""
+        """The mapping of a dictionary as to_dict() returns it; keys may be missing. ValueError for
+        another key."""
         made = cls()
         keys = list(made.to_dict())
         for style, entries in qconfig_dict.items():

@@ -360,8 +360,8 @@ def swap_module(
     custom_module_class_mapping: _Config = None,
     use_precomputed_fake_quant: bool = False,
 ) -> Any:
-    """What takes the place of a module with a QConfig whose class is in `mapping`; the module
-    itself where there is nothing. Its hooks go along."""
+    """The module that replaces one with a QConfig, by its class in `mapping`; the module itself if
+    there is none. Hooks are kept."""
     kind = type_before_parametrizations(mod)
     custom: Dict[Any, Any] = custom_module_class_mapping or {}
     if not _has_qconfig(mod) or not (kind in custom or kind in mapping):

@@ -104,7 +104,7 @@ class _Converted:
         """The new model."""
         for node in self._model.graph.nodes:
             self._write(node)
-        self._graph.eliminate_dead_code()
+        self._graph.eliminate_dead_code(self._has_effects)
         self._add_modules()
         made = GraphModule(self._model, self._graph, type(self._model).__name__)
         made.meta = dict(self._model.meta)
@@ -142,6 +142,13 @@ class _Converted:
         else:
             return False
         return True
+
+    def _has_effects(self, node: Node) -> bool:
+        """Whether a node of the new graph stays, though nothing uses its result."""
+        if node.op == "call_module":
+            is_new = node in self._made
+            return not is_new and getattr(module_of(self._model, node), "_is_impure", False)
+        return node.is_impure()
 
     # ---- new modules ----
 

@@ -43,12 +43,12 @@ def _named(*names: str) -> Tuple[Any, ...]:
     found = []
     for name in names:
         found += [getattr(home, name) for home in (functional, _C) if hasattr(home, name)]
-        found += [name, f"{name}_"]
+        found.append(name)
     return tuple(dict.fromkeys(found))
 
 
-SUMS = (operator.add, operator.iadd, *_named("add"))
-PRODUCTS = (operator.mul, operator.imul, *_named("mul"))
+SUMS = (operator.add, operator.iadd, *_named("add", "add_"))
+PRODUCTS = (operator.mul, operator.imul, *_named("mul", "mul_"))
 # For each function of a weight: how many dimensions it goes over; 0 for a linear layer.
 WEIGHTED: Dict[Any, int] = {
     functional.linear: 0,
@@ -101,7 +101,7 @@ _CALLS: Dict[Any, Kind] = {
     **dict.fromkeys(WEIGHTED, Kind.WEIGHTED),
     **dict.fromkeys((*SUMS, *PRODUCTS), Kind.BINARY),
     **dict.fromkeys(_named("cat"), Kind.CAT),
-    **dict.fromkeys(_named("relu"), Kind.RELU),
+    **dict.fromkeys(_named("relu", "relu_"), Kind.RELU),
     **dict.fromkeys(
         (
             operator.getitem,
@@ -133,6 +133,11 @@ _CALLS: Dict[Any, Kind] = {
     ),
     **dict.fromkeys(FIXED_RANGES, Kind.FIXED),
 }
+
+_CLAMP = _named("clamp")
+_INTERPOLATE = _named("interpolate")
+# The modes of interpolation that quantized tensors have.
+_MODES = frozenset(("nearest", "bilinear", "area"))
 
 # What gives numbers or sizes rather than tensors.
 _NO_TENSORS = frozenset(("size", "dim", "ndimension", "numel", "stride", "item", "tolist"))
@@ -178,6 +183,10 @@ def kind_of(model: GraphModule, node: Node) -> Optional[Kind]:
     if module is not None:
         if isinstance(module, nni._FusedModule):
             return Kind.LAYER if type(module) in _LAYERS else None
+        if getattr(module, "return_indices", False):
+            return None
+        if isinstance(module, nn.Upsample) and module.mode not in _MODES:
+            return None
         return _MODULES.get(type(module))
     if node.op not in ("call_function", "call_method") or not gives_tensor(node):
         return None
@@ -188,6 +197,8 @@ def kind_of(model: GraphModule, node: Node) -> Optional[Kind]:
     if kind is Kind.BINARY:
         takes_two = len(node.args) == 2 and not node.kwargs
         return kind if takes_two and all(map(gives_tensor, node.args)) else None
+    if kind is Kind.SHARES and not _keeps_scale(node):
+        return None
     if kind is Kind.CAT and not isinstance(argument(node, 0, "tensors"), (list, tuple)):
         return None  # the tensors are known when the graph runs
     if kind is Kind.WEIGHTED:
@@ -196,6 +207,15 @@ def kind_of(model: GraphModule, node: Node) -> Optional[Kind]:
             weight = weight.all_input_nodes[0]
         return kind if isinstance(weight, Node) and weight.op == "get_attr" else None
     return kind
+
+
+def _keeps_scale(node: Node) -> bool:
+    """Whether a call of the kind SHARES does so with its arguments, too."""
+    if node.target in _INTERPOLATE:
+        return argument(node, 3, "mode", "nearest") in _MODES
+    if node.target in _CLAMP:
+        return not any(map(gives_tensor, node.all_input_nodes[1:]))
+    return not node.kwargs.get("return_indices", False)
 
 
 def argument(node: Node, place: int, name: str, default: Any = None) -> Any:
