@@ -41,8 +41,8 @@ _DTYPES = (
 
 
 class ObserverBase(ABC, nn.Module):
-    """The base of observers: forward() looks at a tensor and returns it, calculate_qparams() returns
-    the scale and the zero point. `dtype` is that of the quantized tensor."""
+    """The base of observers: forward() looks at a tensor and returns it, calculate_qparams()
+    returns the scale and the zero point. `dtype` is that of the quantized tensor."""
 
     def __init__(self, dtype: Any, is_dynamic: bool = False) -> None:
         super().__init__()

@@ -67,7 +67,7 @@ __all__ = [
 
 
 class FakeQuantizeBase(ABC, nn.Module):
-    """The base of modules that observe and round, with a switch for each in a buffer of one element."""
+    """The base of modules that observe and round. Each has a switch, a buffer of one element."""
 
     fake_quant_enabled: Tensor
     observer_enabled: Tensor
@@ -125,16 +125,16 @@ class FakeQuantize(FakeQuantizeBase):
         **observer_kwargs: Any,
     ) -> None:
         super().__init__()
-        is_given = quant_min is not None and quant_max is not None
-        if is_given:
+        if quant_min is not None and quant_max is not None:
             observer_kwargs.update(quant_min=quant_min, quant_max=quant_max)
         inner = observer(is_dynamic=is_dynamic, **observer_kwargs)
-        info = iinfo(inner.dtype)
-        if is_given and not info.min <= quant_min <= quant_max <= info.max:  # type: ignore[operator]
-            raise AssertionError(
-                f"FakeQuantize: expected {info.min} <= quant_min <= quant_max <= {info.max} "
-                f"for {inner.dtype}, got {quant_min} and {quant_max}"
-            )
+        if quant_min is not None and quant_max is not None:
+            info = iinfo(inner.dtype)
+            if not info.min <= quant_min <= quant_max <= info.max:
+                raise AssertionError(
+                    f"FakeQuantize: expected {info.min} <= quant_min <= quant_max <= {info.max} "
+                    f"for {inner.dtype}, got {quant_min} and {quant_max}"
+                )
         self.activation_post_process = inner
         self.quant_min, self.quant_max = inner.quant_min, inner.quant_max
         self.is_dynamic, self.dtype, self.qscheme = inner.is_dynamic, inner.dtype, inner.qscheme

@@ -402,8 +402,8 @@ def get_observer_state_dict(mod: nn.Module) -> Dict[str, Tensor]:
 
 
 def load_observer_state_dict(mod: nn.Module, obs_dict: Dict[str, Tensor]) -> None:
-    """Load what get_observer_state_dict() returned into the observers of a model. RuntimeError where a
-    name is missing."""
+    """Load what get_observer_state_dict() returned into the observers of a model. RuntimeError
+    where a name is missing."""
     missing: List[str] = []
     metadata = getattr(obs_dict, "_metadata", {})
     for name, module in mod.named_modules():

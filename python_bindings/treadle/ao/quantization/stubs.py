@@ -22,12 +22,13 @@ class _Stub(nn.Module):
 
 
 class QuantStub(_Stub):
-    """Marks where tensors get quantized. It returns its argument; prepare() puts an observer into it,
-    and convert() replaces it by Quantize."""
+    """Marks where tensors get quantized. It returns its argument; prepare() puts an observer into
+    it, and convert() replaces it by Quantize."""
 
 
 class DeQuantStub(_Stub):
-    """Marks where tensors become floats. It returns its argument; convert() replaces it by DeQuantize."""
+    """Marks where tensors become floats. It returns its argument; convert() puts DeQuantize in its
+    place."""
 
 
 class QuantWrapper(nn.Module):

@@ -23,8 +23,8 @@ def _check(what: str, layer: Any, bn: Any) -> None:
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A convolution that does what `conv` and after it `bn` do. AssertionError in training mode, and
-    for a normalisation without running statistics."""
+    """A convolution that does what `conv` and after it `bn` do. AssertionError in training mode,
+    and for a normalisation without running statistics."""
     _check("fuse_conv_bn_eval", conv, bn)
     fused = copy.deepcopy(conv)
     fused.weight, fused.bias = fuse_conv_bn_weights(
@@ -79,7 +79,8 @@ def fuse_conv_bn_weights(
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """A linear layer that does what `linear` and after it `bn` do. AssertionError in training mode,
-    and where `bn` is for another number of features, unless it is for one."""
+    where `bn` has no running statistics, and where it is for another number of features, unless it
+    is for one."""
     _check("fuse_linear_bn_eval", linear, bn)
     if bn.num_features not in (1, linear.out_features):
         raise AssertionError(

@@ -24,8 +24,8 @@ def settings_of(mod: nn.Module) -> Dict[str, Any]:
 
 
 class RoundsWeight(nn.Module):
-    """A base that comes before a layer of nn. `weight_fake_quant`, which the QConfig makes, rounds the
-    weight. AssertionError without a QConfig.
+    """A base that comes before a layer of nn. `weight_fake_quant`, which the QConfig makes, rounds
+    the weight. AssertionError without a QConfig.
 
     from_float() keeps the parameters of the float layer, so that an optimizer of it goes on.
     """

@@ -81,15 +81,15 @@ def _writes_argument(model: GraphModule, node: Node) -> bool:
     if node.target in (operator.iadd, operator.imul):
         return True
     try:
-        given = inspect.signature(node.target).bind(*node.args, **node.kwargs)  # type: ignore[arg-type]
+        given = inspect.signature(node.target).bind(*node.args, **node.kwargs)
     except (TypeError, ValueError):  # a method, or a function of C++
         return False
     return bool(given.arguments.get("inplace", False))
 
 
 def _use_results(model: GraphModule) -> None:
-    """Let what comes after a call that writes its argument use the result of the call: the quantized
-    form of the call writes nothing."""
+    """Let what comes after a call that writes its argument use the result of the call: the
+    quantized form of the call writes nothing."""
     earlier = set()
     for node in model.graph.nodes:
         earlier.add(node)
