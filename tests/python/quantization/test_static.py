@@ -132,6 +132,22 @@ def test_state_copies_and_pickles(samples: Any) -> None:
     assert treadle.equal(third(samples), wanted)
 
 
+def test_files_of_whole_models(samples: Any) -> None:
+    recurrent = q.quantize_dynamic(nn.Sequential(nn.LSTM(3, 4), nn.Identity()))
+    for model, x in (
+        (q.convert(_prepared(samples)[1]), samples),
+        (recurrent[0], treadle.randn(2, 1, 3)),
+    ):
+        file = io.BytesIO()
+        treadle.save(model, file)
+        file.seek(0)
+        loaded = treadle.load(file, weights_only=False)
+        got, wanted = loaded(x), model(x)
+        if isinstance(got, tuple):
+            got, wanted = got[0], wanted[0]
+        assert treadle.equal(got, wanted) and repr(loaded) == repr(model)
+
+
 def test_a_state_that_does_not_fit_is_refused(samples: Any) -> None:
     quantized = q.convert(_prepared(samples)[1])
     wanted = quantized(samples)
@@ -384,6 +400,23 @@ def test_other_refused_calls() -> None:
     with pytest.raises(ValueError) as wrong:
         nnq.Conv2d(1, 1, 1, padding_mode="reflect")
     assert str(wrong.value) == "Conv2d: expected padding_mode='zeros', got 'reflect'"
+    with pytest.raises(ValueError) as padding:
+        nnq.Conv2d(1, 1, 1, padding="same")
+    assert str(padding.value) == "Conv2d: expected padding as numbers, got 'same'"
+    for groups in (0, 2):
+        with pytest.raises(ValueError) as channels:
+            nnq.Conv1d(3, 4, 1, groups=groups)
+        assert str(channels.value) == (
+            f"Conv1d: expected channels in multiples of groups > 0, got 3, 4 and groups={groups}"
+        )
+    by_channel = q.QConfig(q.PerChannelMinMaxObserver, q.default_weight_observer)
+    prepared = q.prepare(nn.Sequential(_with_qconfig(nn.Linear(1, 2), by_channel)).eval())
+    prepared(treadle.ones(3, 1))
+    with pytest.raises(AssertionError) as scales:
+        q.convert(prepared)
+    assert str(scales.value) == (
+        "PerChannelMinMaxObserver: expected one scale for activations, got 3"
+    )
     wide = q.QConfig(q.default_observer, q.MinMaxObserver)
     model = nn.Sequential(_with_qconfig(nn.Linear(1, 1), wide)).eval()
     prepared = q.prepare(model)

@@ -36,8 +36,13 @@ def check_weight_dtype(what: str, dtype: Any, allowed: Sequence[Any]) -> None:
 
 
 def qparams_of(observer: Any) -> Tuple[float, int]:
-    """The scale and the zero point of an observer of whole tensors, as numbers."""
+    """The scale and the zero point of an observer of whole tensors, as numbers. AssertionError for
+    an observer of channels."""
     scale, zero_point = observer.calculate_qparams()
+    if scale.numel() != 1:
+        raise AssertionError(
+            f"{type(observer).__name__}: expected one scale for activations, got {scale.numel()}"
+        )
     return float(scale), int(zero_point)
 
 

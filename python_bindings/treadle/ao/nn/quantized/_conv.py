@@ -39,7 +39,8 @@ def even_padding(mod: Any) -> Tuple[int, ...]:
 class _Conv(WithState):
     """A convolution of a quantized input (N, in_channels, *sizes) of quint8 with a quantized weight
     (out_channels, in_channels / groups, *kernel_size); the result is quantized with `scale` and
-    `zero_point`. The bias is float32. ValueError for a padding_mode other than zeros."""
+    `zero_point`. The bias is float32. ValueError for a padding_mode other than zeros, a padding by
+    name, and channels that the groups do not divide."""
 
     _numbers = (("scale", float), ("zero_point", int))
     _kept = ("weight", "bias")
@@ -64,6 +65,13 @@ class _Conv(WithState):
         if padding_mode != "zeros":
             raise ValueError(
                 f"{type(self).__name__}: expected padding_mode='zeros', got {padding_mode!r}"
+            )
+        if isinstance(padding, str):
+            raise ValueError(f"{type(self).__name__}: expected padding as numbers, got {padding!r}")
+        if groups <= 0 or in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"{type(self).__name__}: expected channels in multiples of groups > 0, got "
+                f"{in_channels}, {out_channels} and groups={groups}"
             )
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size: Any = tuple_of(kernel_size, self._dims)
