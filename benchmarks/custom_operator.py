@@ -13,9 +13,9 @@ with the backward pass of an operator of the library's own, which has the same e
 
 from __future__ import annotations
 
-import statistics
-import time
 from typing import Callable
+
+from _rounds import medians
 
 import treadle
 from treadle import Tensor
@@ -56,20 +56,8 @@ def direct(x: Tensor, grad: Tensor) -> Tensor:
     return backward(ctx, grad)[0]
 
 
-def medians(candidates: dict[str, Callable[[], object]], calls: int = CALLS) -> dict[str, float]:
-    """Nanoseconds per call of each candidate."""
-    times: dict[str, list[float]] = {name: [] for name in candidates}
-    for _ in range(REPEATS):
-        for name, f in candidates.items():
-            start = time.perf_counter_ns()
-            for _ in range(calls):
-                f()
-            times[name].append((time.perf_counter_ns() - start) / calls)
-    return {name: statistics.median(t) for name, t in times.items()}
-
-
 def measure() -> dict[str, float]:
-    """Nanoseconds over the functions themselves."""
+    """Seconds over the functions themselves."""
     x, leaf, grad = treadle.ones(3), treadle.ones(3, requires_grad=True), treadle.ones(3)
     full_name = treadle.ops.bench.plain
 
@@ -88,7 +76,9 @@ def measure() -> dict[str, float]:
             "functions": lambda: direct(x, grad),
             "derived": backward_through(lambda: derived(leaf, 2.0)),
             "generated": backward_through(lambda: leaf.exp()),
-        }
+        },
+        REPEATS,
+        CALLS,
     )
     return {
         "forward, by the decorated name": times["operator"] - times["function"],
@@ -99,8 +89,8 @@ def measure() -> dict[str, float]:
 
 
 def main() -> None:
-    for name, nanoseconds in measure().items():
-        print(f"{name:40s} {nanoseconds / 1000:6.2f} us")
+    for name, seconds in measure().items():
+        print(f"{name:40s} {seconds * 1e6:6.2f} us")
 
 
 if __name__ == "__main__":

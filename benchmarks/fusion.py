@@ -15,10 +15,11 @@ programs, too. Each figure is the time that fusion takes over the other's: below
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
-import random
-import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+
+from _rounds import medians
 
 import treadle
 from treadle.fusion.compilation import finish_compiling, set_compiling
@@ -159,33 +160,25 @@ def contenders(case: Case) -> Dict[str, Callable[[], Any]]:
     return found
 
 
-def medians(
+def times(
     calls: Dict[str, Callable[[], Any]], rounds: int, elements: int, compiled: bool
 ) -> Dict[str, float]:
+    """Seconds of each call, in the mode of its name."""
+
+    @contextlib.contextmanager
+    def mode(name: str) -> Iterator[None]:
+        set_compiling(compiled and name == "fused")
+        with treadle.fuse(enabled=name in ("fused", "blocks")):
+            yield
+
     if compiled:
-        set_compiling(True)
-        with treadle.fuse():
+        with mode("fused"):
             for _ in range(5):
                 calls["fused"]()
         finish_compiling()
     else:
         del calls["blocks"]
-    repeats = max(1, 200_000 // elements)
-    times: Dict[str, List[float]] = {name: [] for name in calls}
-    draw = random.Random(0)
-    for _ in range(rounds):
-        # Each finds in the caches what the one before left there, so each comes behind each.
-        for name in draw.sample(list(calls), len(calls)):
-            call = calls[name]
-            set_compiling(compiled and name == "fused")
-            with treadle.fuse(enabled=name in ("fused", "blocks")):
-                for _ in range(3 if elements < 10**6 else 1):
-                    call()
-                begin = time.perf_counter()
-                for _ in range(repeats):
-                    call()
-            times[name].append((time.perf_counter() - begin) / repeats)
-    return {name: sorted(t)[len(t) // 2] for name, t in times.items()}
+    return medians(calls, rounds, max(1, 200_000 // elements), around=mode)
 
 
 def main() -> None:
@@ -203,7 +196,7 @@ def main() -> None:
     for case in cases():
         if options.only not in case.name:
             continue
-        found = medians(contenders(case), options.rounds, case.elements, options.compiled)
+        found = times(contenders(case), options.rounds, case.elements, options.compiled)
         ratios = "".join(
             f"{found['fused'] / found[o]:9.2f}" if o in found else f"{'':9s}" for o in others
         )

@@ -13,9 +13,10 @@ several threads. With PyTorch installed, its `step()` too.
 
 from __future__ import annotations
 
-import statistics
 import time
 from typing import Any, Callable
+
+from _rounds import medians
 
 import treadle
 from treadle import _C
@@ -27,18 +28,6 @@ except ImportError:
 
 REPEATS, CALLS, PARAMETERS, SIDE = 41, 50, 100, 10
 LR, BETA1, BETA2, EPS, MOMENTUM = 1e-3, 0.9, 0.999, 1e-8, 0.9
-
-
-def medians(candidates: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Microseconds per call of each candidate."""
-    times: dict[str, list[float]] = {name: [] for name in candidates}
-    for _ in range(REPEATS):
-        for name, f in candidates.items():
-            start = time.process_time_ns()
-            for _ in range(CALLS):
-                f()
-            times[name].append((time.process_time_ns() - start) / CALLS / 1000)
-    return {name: statistics.median(t) for name, t in times.items()}
 
 
 def tensors(make: Callable[..., treadle.Tensor]) -> list[treadle.Tensor]:
@@ -106,9 +95,11 @@ def main() -> None:
             found[title]["PyTorch's, fused"] = stepping(torch, name, fused=True, **given)
     for title, candidates in found.items():
         print(f"\n{title}, {PARAMETERS} parameters of {SIDE}x{SIDE}")
-        times = medians(candidates)
+        times = medians(candidates, REPEATS, CALLS, clock=time.process_time)
         for name, t in times.items():
-            print(f"  {name:20s} {t:8.1f} us   {times['loop'] / t:5.1f} x as fast as the loop")
+            print(
+                f"  {name:20s} {t * 1e6:8.1f} us   {times['loop'] / t:5.1f} x as fast as the loop"
+            )
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-import time
 from typing import Callable
 
 import numpy as np
+from _rounds import medians
 
 import treadle
 
@@ -28,16 +28,11 @@ except ImportError:
 REPEATS, CALLS = 41, 2000
 
 
-def medians(candidates: dict[str, Callable[[], object]], calls: int = CALLS) -> dict[str, float]:
-    """Nanoseconds per call of each candidate."""
-    times: dict[str, list[float]] = {name: [] for name in candidates}
-    for _ in range(REPEATS):
-        for name, f in candidates.items():
-            start = time.perf_counter_ns()
-            for _ in range(calls):
-                f()
-            times[name].append((time.perf_counter_ns() - start) / calls)
-    return {name: statistics.median(t) for name, t in times.items()}
+def nanoseconds(
+    candidates: dict[str, Callable[[], object]], calls: int = CALLS
+) -> dict[str, float]:
+    """Of a call of each candidate."""
+    return {name: 1e9 * t for name, t in medians(candidates, REPEATS, calls).items()}
 
 
 def chain(module: object, x: object, n: int = 100) -> Callable[[], object]:
@@ -84,7 +79,7 @@ def beside_numpy(rows: dict[str, tuple[Callable[[], object], Callable[[], object
     """A line for each call of Treadle beside NumPy's."""
     print("\nindices and exchange, beside NumPy")
     for name, (ours, theirs) in rows.items():
-        times = medians({"treadle": ours, "numpy": theirs})
+        times = nanoseconds({"treadle": ours, "numpy": theirs})
         ratio = times["treadle"] / times["numpy"]
         print(f"  {name:32s} {times['treadle']:9.0f} ns   {ratio:6.2f} x numpy")
 
@@ -137,17 +132,19 @@ def main() -> None:
         pa, pb, pg = torch.ones(1), torch.ones(1), torch.ones(1, requires_grad=True)
         calls["pytorch a + b"] = lambda: pa + pb
         calls["pytorch a + b, gradient recorded"] = lambda: pg + pb
-    report("one float32 element, from Python", medians(calls), "numpy a + b")
+    report("one float32 element, from Python", nanoseconds(calls), "numpy a + b")
 
     errors = {name: caught(f) for name, f in refused().items()}
-    report("a call outside the contract, raised and caught", medians(errors, 500), "numpy shapes")
+    report(
+        "a call outside the contract, raised and caught", nanoseconds(errors, 500), "numpy shapes"
+    )
 
-    per_op = {"numpy a * b": medians({"x": lambda: na * nb})["x"]}
+    per_op = {"numpy a * b": nanoseconds({"x": lambda: na * nb})["x"]}
     x = treadle.ones(1, requires_grad=True)
-    per_op["treadle, forward and backward"] = medians({"x": chain(treadle, x)}, 20)["x"] / 100
+    per_op["treadle, forward and backward"] = nanoseconds({"x": chain(treadle, x)}, 20)["x"] / 100
     if torch:
         per_op["pytorch, forward and backward"] = (
-            medians({"x": chain(torch, torch.ones(1, requires_grad=True))}, 20)["x"] / 100
+            nanoseconds({"x": chain(torch, torch.ones(1, requires_grad=True))}, 20)["x"] / 100
         )
     report("chain of 100 multiplications, per operator", per_op, "numpy a * b")
 

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import random
-import statistics
-import time
 import warnings
 from typing import Any, Callable, Dict, Iterator, Tuple
 
 import numpy as np
+from _rounds import medians
 
 import treadle
 
@@ -94,27 +92,6 @@ def cases(libraries: Dict[str, Any]) -> Iterator[Tuple[str, str, Calls]]:
         yield name, text, calls
 
 
-def medians(calls: Calls, rounds: int) -> Dict[str, float]:
-    """Microseconds of each call, rounds in turn in another order each time."""
-    times: Dict[str, list] = {name: [] for name in calls}
-    with treadle.no_grad():
-        for call in calls.values():
-            call()
-        for _ in range(rounds):
-            names = list(calls)
-            random.shuffle(names)
-            for name in names:
-                start = time.perf_counter()
-                calls[name]()
-                first = time.perf_counter() - start
-                repeats = max(1, min(200, int(5e-3 / max(first, 1e-7))))
-                start = time.perf_counter()
-                for _ in range(repeats):
-                    calls[name]()
-                times[name].append((time.perf_counter() - start) / repeats * 1e6)
-    return {name: statistics.median(t) for name, t in times.items()}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -137,13 +114,14 @@ def main() -> None:
     for name, text, calls in cases(libraries):
         if options.only not in name:
             continue
-        found = medians(calls, options.rounds)
+        with treadle.no_grad():
+            found = medians(calls, options.rounds)
         ours = found["Treadle"]
         ratios = "".join(
             f"{ours / found[other]:{width}.2f}" if other in found else ""
             for other, width in (("float", 9), ("PyTorch", 10))
         )
-        print(f"{name:16s}{text:>32s}{ours:10.1f}{ratios}", flush=True)
+        print(f"{name:16s}{text:>32s}{ours * 1e6:10.1f}{ratios}", flush=True)
 
 
 if __name__ == "__main__":

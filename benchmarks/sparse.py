@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import random
-import time
 from typing import Any, Callable, Dict, Iterator, Tuple
 
 import numpy as np
 import scipy.sparse
+from _rounds import medians
 
 import treadle
 
@@ -114,26 +113,6 @@ def cases(a: Any, rng: Any, libraries: Dict[str, Any]) -> Iterator[Tuple[str, Ca
     )
 
 
-def medians(calls: Calls, rounds: int) -> Dict[str, float]:
-    """Microseconds of each call, rounds in turn in another order each time."""
-    times: Dict[str, list] = {name: [] for name in calls}
-    for call in calls.values():
-        call()
-    for _ in range(rounds):
-        names = list(calls)
-        random.shuffle(names)
-        for name in names:
-            start = time.perf_counter()
-            calls[name]()
-            first = time.perf_counter() - start
-            repeats = max(1, min(200, int(2e-3 / max(first, 1e-7))))
-            start = time.perf_counter()
-            for _ in range(repeats):
-                calls[name]()
-            times[name].append((time.perf_counter() - start) / repeats * 1e6)
-    return {name: float(np.median(t)) for name, t in times.items()}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -166,7 +145,7 @@ def main() -> None:
                     for o, w in (("SciPy", 9), ("PyTorch", 10))
                 )
                 shape = f"{n} x {m} {kind}"
-                print(f"{name:14s}{shape:>22s}{a.nnz:9d}{ours:10.1f}{ratios}", flush=True)
+                print(f"{name:14s}{shape:>22s}{a.nnz:9d}{ours * 1e6:10.1f}{ratios}", flush=True)
 
 
 if __name__ == "__main__":

@@ -29,14 +29,13 @@ processor's at one thread, the clock's at more, and the table has the medians of
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
-import time
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Sequence
 
 import _operators
 import numpy as np
+from _rounds import medians
 
 import treadle
 
@@ -362,24 +361,6 @@ def arrays() -> dict[str, np.ndarray]:
     return data
 
 
-def medians(candidates: dict[str, Run]) -> dict[str, float]:
-    """Seconds per call of each candidate."""
-    counts = {}
-    for name, f in candidates.items():
-        f()
-        start = time.perf_counter()
-        f()
-        counts[name] = max(1, int(LEAST_SECONDS / max(time.perf_counter() - start, 1e-9)))
-    times: dict[str, list[float]] = {name: [] for name in candidates}
-    for _ in range(REPEATS):
-        for name, f in candidates.items():
-            start = time.perf_counter()
-            for _ in range(counts[name]):
-                f()
-            times[name].append((time.perf_counter() - start) / counts[name])
-    return {name: statistics.median(t) for name, t in times.items()}
-
-
 def hand_written(only: str, threads_of: Sequence[int]) -> None:
     """The cases of this file, as far as the names begin so."""
     if not any(case.name.startswith(only) for case in cases()):
@@ -405,7 +386,7 @@ def hand_written(only: str, threads_of: Sequence[int]) -> None:
             # no candidate finds in the caches afterwards.
             if case.streams:
                 runs["copy"] = lambda: np.copyto(data["copied to"], data["copied"])
-            t = medians(runs)
+            t = medians(runs, REPEATS, least=LEAST_SECONDS)
             ours = t["treadle"]
             line = f"{case.name:28s}{ours * 1e3:7.2f} ms{ours / t['numpy']:9.2f}"
             line += f"{ours / t['pytorch']:11.2f}" if torch else f"{'':11s}"

@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-import statistics
-import time
 from typing import Any, Callable, Dict
+
+from _rounds import medians
 
 import treadle
 
@@ -49,18 +49,6 @@ def calls(library: Any, name: str, m: int, n: int, k: int) -> Calls:
     return made
 
 
-def medians(made: Calls, rounds: int) -> Dict[str, float]:
-    """Milliseconds of each call."""
-    times: Dict[str, list[float]] = {name: [] for name in made}
-    for turn in range(rounds + 1):
-        for name, call in made.items():
-            start = time.perf_counter()
-            call()
-            if turn:
-                times[name].append(1e3 * (time.perf_counter() - start))
-    return {name: statistics.median(some) for name, some in times.items()}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1)
@@ -80,7 +68,9 @@ def main() -> None:
             times = medians(made, options.rounds)
             print(f"{m} x {k} by {k} x {n}")
             for name, found in times.items():
-                print(f"    {name:18} {found:9.3f}  ({times['treadle bfloat16'] / found:.2f})")
+                print(
+                    f"    {name:18} {found * 1e3:9.3f}  ({times['treadle bfloat16'] / found:.2f})"
+                )
 
 
 if __name__ == "__main__":

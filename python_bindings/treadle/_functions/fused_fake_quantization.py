@@ -31,13 +31,15 @@ def _choose(low: float, high: float, first: int, last: int, symmetric: bool) -> 
     """The scale and the zero point for numbers from `low` to `high`, in steps `first` to `last`.
     Zero is one of the steps; it is the middle one where the range is symmetric and has both signs.
     """
+    if not math.isfinite(high - low):
+        return high - low, min(max(0, first), last)
     if low < 0 < high and symmetric:
         below, above = (last - first) // 2 + 1, (last - first) // 2
         widest = max(abs(low) / below, abs(high) / above)
         low, high = -widest * below, widest * above
     low, high = min(low, 0.0), max(high, 0.0)
     scale = (high - low) / (last - first)
-    if scale == 0.0 or math.isinf(1 / scale) or math.isinf(scale):
+    if scale == 0.0 or math.isinf(1 / scale):
         scale = 0.1
     if scale < _SMALLEST_SCALE:
         factor = _SMALLEST_SCALE / scale
@@ -98,7 +100,7 @@ def fused_moving_avg_obs_fake_quant(
             for kept, values in zip((scale, zero_point), zip(*chosen)):
                 made = _C.tensor(values, dtype=kept.dtype, device=kept.device)
                 kept.resize_(made.shape).copy_(made)
-    if not fake_quant_on.item():
+    if not fake_quant_on.item() or input.numel() == 0:
         return input
     if per_row_fake_quant:
         return fake_quantize_per_channel_affine(

@@ -49,7 +49,7 @@ _BASES = (OrderedDict, dict, list, set, frozenset, tuple, str, bytes, int, float
 # Classes of classes that answer questions about a class without code of the program.
 _METACLASSES = (type, abc.ABCMeta, enum.EnumMeta, type(nn.Parameter))
 # The parts of this package whose classes are data that programs save.
-_PARTS = ("nn", "optim", "utils.data", "distributions", "amp")
+_PARTS = ("nn", "ao", "optim", "utils.data", "distributions", "amp")
 # Methods of this package that give an instance its state: what they do is safe once the state was
 # looked at by the functions of `_state_setter`.
 _OWN_SETTERS = (

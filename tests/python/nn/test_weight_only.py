@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import warnings
 from typing import Any, Callable
 
 import pytest
@@ -98,6 +99,29 @@ def test_the_state_of_a_model_is_loaded_into_another(config: Any, dtype: treadle
     quantize_what_fits(wrong, CONFIGS[-1])
     with pytest.raises(RuntimeError, match="state_dict"):
         wrong.load_state_dict(state)
+
+
+@pytest.mark.parametrize("config", CONFIGS[:4])
+@pytest.mark.parametrize(("features", "results"), [(0, 3), (128, 0)])
+def test_layers_without_weights(config: Any, features: int, results: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = nn.Sequential(nn.Linear(features, results))
+    x = treadle.ones(2, features)
+    wanted = model(x)
+    quantize_(model, config)
+    treadle.testing.assert_close(model(x), wanted)
+    assert model(x[:0]).shape == (0, results) and model(x[0]).shape == (results,)
+
+
+def test_a_whole_model_is_saved() -> None:
+    model = nn.Sequential(nn.Linear(64, 3))
+    quantize_(model, Int8WeightOnlyConfig())
+    file = io.BytesIO()
+    treadle.save(model, file)
+    file.seek(0)
+    x = treadle.randn(2, 64)
+    assert treadle.equal(treadle.load(file, weights_only=False)(x), model(x))
 
 
 def test_the_state_is_small() -> None:

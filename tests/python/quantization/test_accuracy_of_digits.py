@@ -5,22 +5,20 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Tuple
+from typing import Any
 
 import pytest
-from sklearn.datasets import load_digits
 
 import treadle
+from handwritten_digits import Digits, handwritten_digits, points, train
 from treadle import nn
 from treadle.ao import quantization as q
 from treadle.ao.quantization import quantize_fx as fx
 
 
 @pytest.fixture(scope="module")
-def digits() -> Tuple[Any, Any]:
-    found = load_digits()
-    images = treadle.tensor(found.images, dtype=treadle.float32)[:, None] / 16
-    return images, treadle.tensor(found.target)
+def digits() -> Digits:
+    return handwritten_digits()
 
 
 def _network() -> Any:
@@ -45,35 +43,15 @@ def _network() -> Any:
 ROWS = [["1", "2", "3"], ["5", "6", "7"], ["9", "10"]]
 
 
-def _train(model: Any, digits: Any, rounds: int, rate: float) -> Any:
-    images, targets = digits
-    optimizer = treadle.optim.Adam(model.parameters(), lr=rate)
-    generator = treadle.Generator().manual_seed(0)
-    for _ in range(rounds):
-        for rows in treadle.randperm(1200, generator=generator).split(100):
-            loss = nn.functional.cross_entropy(model(images[rows]), targets[rows])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-    return model
-
-
-def _points(model: Any, digits: Any) -> float:
-    images, targets = digits
-    with treadle.no_grad():
-        right = (model(images[1200:]).argmax(1) == targets[1200:]).float().mean()
-    return 100 * right.item()
-
-
 @pytest.fixture(scope="module")
 def trained(digits: Any) -> Any:
-    model = _train(_network(), digits, rounds=4, rate=3e-3).eval()
-    assert _points(model, digits) > 90
+    model = train(_network(), digits, rounds=4, rate=3e-3).eval()
+    assert points(model, digits) > 90
     return model
 
 
 def _check(quantized: Any, trained: Any, digits: Any) -> None:
-    assert _points(quantized, digits) >= _points(trained, digits) - 0.5
+    assert points(quantized, digits) >= points(trained, digits) - 0.5
 
 
 def test_dynamic(trained: Any, digits: Any) -> None:
@@ -111,5 +89,5 @@ def test_training(by_graph: bool, trained: Any, digits: Any) -> None:
         model = q.fuse_modules_qat(start, ROWS)
         model.qconfig = q.get_default_qat_qconfig()
         prepared = q.prepare_qat(model)
-    _train(prepared, digits, rounds=1, rate=3e-4).eval()
+    train(prepared, digits, rounds=1, rate=3e-4).eval()
     _check(fx.convert_fx(prepared) if by_graph else q.convert(prepared), trained, digits)

@@ -141,10 +141,18 @@ def test_copies_pickles_states_and_text() -> None:
         other.load_state_dict(state)
 
 
+def test_no_batches() -> None:
+    output, (h, _) = _lstm()(treadle.ones(5, 0, 3))
+    assert output.shape == (5, 0, 4) and h.shape == (1, 0, 4)
+    assert nnqd.LSTMCell(3, 4)(treadle.ones(0, 3))[0].shape == (0, 4)
+
+
 def test_empty_layers_compute() -> None:
     output, state = nnqd.LSTM(3, 4)(treadle.randn(2, 1, 3))
     assert output.abs().max().item() == 0 and state[0].shape == (1, 1, 4)
     assert nnqd.GRUCell(3, 4)(treadle.randn(2, 3)).shape == (2, 4)
+    half = nnqd.Linear(3, 4, dtype=treadle.float16)
+    assert half.weight().dtype == treadle.float16 and half(treadle.ones(1, 3)).shape == (1, 4)
 
 
 def _lstm() -> Any:
@@ -173,6 +181,27 @@ REFUSED = {
         lambda: _lstm()(treadle.ones(1, 2, 3), (treadle.ones(1, 2, 5), treadle.ones(1, 2, 4))),
         RuntimeError,
         "DynamicQuantizedLSTM: expected a state of shape (1, 2, 4), got (1, 2, 5)",
+    ),
+    "one state": (
+        lambda: _lstm()(treadle.ones(2, 2, 3), treadle.ones(2, 1, 2, 4)),
+        RuntimeError,
+        "DynamicQuantizedLSTM: expected the 2 states h and c, got 1",
+    ),
+    "three states": (
+        lambda: nnqd.LSTMCell(3, 4)(treadle.ones(2, 3), (treadle.ones(2, 4),) * 3),
+        RuntimeError,
+        "DynamicQuantizedLSTMCell: expected the 2 states h and c, got 3",
+    ),
+    "whole numbers": (
+        lambda: nnqd.Linear(1, 1)(treadle.tensor([[1]])),
+        TypeError,
+        "a dynamically quantized layer: expected an input of floats, got treadle.int64",
+    ),
+    "dtype of weights": (
+        lambda: nnqd.LSTM(1, 1, dtype=treadle.float32),
+        AssertionError,
+        "DynamicQuantizedLSTM: expected weights of treadle.qint8 or treadle.float16, got "
+        "treadle.float32",
     ),
     "cell": (
         lambda: nnqd.GRUCell(3, 4)(treadle.ones(2, 2)),

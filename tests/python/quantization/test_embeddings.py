@@ -98,5 +98,9 @@ def test_refused() -> None:
     assert str(norm.value) == (
         "Embedding: expected max_norm=None, as a table in eight bits is not scaled, got 1.0"
     )
-    with pytest.raises(IndexError):
-        _made(nn.Embedding(3, 2))(treadle.tensor([3]))
+    for layer, shape in ((nn.Embedding(3, 2), (1,)), (nn.EmbeddingBag(3, 2), (1, 1))):
+        for index in (3, -1):
+            with pytest.raises(IndexError):
+                _made(layer)(treadle.full(shape, index))
+        with pytest.raises(RuntimeError, match="expected index of dtype int64 or int32"):
+            _made(layer)(treadle.full(shape, True))

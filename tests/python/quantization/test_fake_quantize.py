@@ -81,11 +81,30 @@ def test_the_fused_function_by_rows() -> None:
     assert x.grad.tolist() == [[1.0, 1.0]] * 3
 
 
+def test_a_tensor_without_channels() -> None:
+    fake = q.default_fused_per_channel_wt_fake_quant()
+    assert fake(treadle.empty(0, 3)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_numbers_that_are_not_finite_pass_through(wrong: float) -> None:
+    fake = q.default_fused_act_fake_quant()
+    assert not fake(treadle.tensor([1.0, wrong]))[1].isfinite().item()
+    assert not fake.scale.isfinite().item() and fake.zero_point.item() == 0
+
+
 REFUSED = {
     "range": (
-        lambda: q.FakeQuantize(quant_min=-1, quant_max=255),
+        lambda: q.FakeQuantize(quant_min=-1, quant_max=254),
         "FakeQuantize: expected 0 <= quant_min <= quant_max <= 255 for treadle.quint8, got -1 and "
-        "255",
+        "254",
+    ),
+    "range of an observer whose dtype is given first": (
+        lambda: q.FakeQuantize(
+            q.MinMaxObserver.with_args(dtype=treadle.qint8).with_args(eps=0.1), 0, 200
+        ),
+        "FakeQuantize: expected -128 <= quant_min <= quant_max <= 127 for treadle.qint8, got 0 and "
+        "200",
     ),
     "not fixed": (
         lambda: q.FixedQParamsFakeQuantize(observer=q.MinMaxObserver),

@@ -118,8 +118,32 @@ REFUSED = {
     "dtypes": (
         lambda: qf.conv2d(_weight(1, 1, 3, 3), _weight(1, 1, 1, 1), None),
         NotImplementedError,
-        "nn.quantized.functional.conv2d: expected an input of treadle.quint8 and a weight of "
-        "treadle.qint8, got treadle.qint8 and treadle.qint8",
+        "nn.quantized.functional.conv2d: expected an input of treadle.quint8, a weight of "
+        "treadle.qint8 and a result of treadle.quint8, got treadle.qint8, treadle.qint8 and "
+        "treadle.quint8",
+    ),
+    "dtype of the result": (
+        lambda: qf.conv1d(_x(1, 1, 3), _weight(1, 1, 1), None, dtype=treadle.qint8),
+        NotImplementedError,
+        "nn.quantized.functional.conv1d: expected an input of treadle.quint8, a weight of "
+        "treadle.qint8 and a result of treadle.quint8, got treadle.quint8, treadle.qint8 and "
+        "treadle.qint8",
+    ),
+    "a number that is not finite": (
+        lambda: qf.add_scalar(_x(1), float("nan")),
+        ValueError,
+        "nn.quantized.functional.add_scalar: expected a finite number, got nan",
+    ),
+    "an infinite factor": (
+        lambda: nnq.QFunctional().mul_scalar(_x(1), float("inf")),
+        ValueError,
+        "nn.quantized.functional.mul_scalar: expected a finite number, got inf",
+    ),
+    "a product with floats": (
+        lambda: qf.matmul(_x(1, 1), treadle.ones(1, 1), 1.0, 0),
+        ValueError,
+        "nn.quantized.functional.matmul: expected a quantized tensor, got a tensor of "
+        "treadle.float32",
     ),
     "in place": (
         lambda: qf.leaky_relu(_x(1), inplace=True, scale=1.0),

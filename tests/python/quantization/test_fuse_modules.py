@@ -121,6 +121,14 @@ REFUSED = {
         AssertionError,
         "fuse_conv_bn_eval: expected modules in evaluation mode; call eval() first",
     ),
+    "no statistics": (
+        lambda: q.fuse_modules(
+            *_pair(nn.Conv2d(1, 1, 1).eval(), nn.BatchNorm2d(1, track_running_stats=False).eval())
+        ),
+        AssertionError,
+        "fuse_conv_bn_eval: expected a normalisation with track_running_stats=True, got "
+        "BatchNorm2d(1, eps=1e-05, momentum=0.1, affine=True, track_running_stats=False)",
+    ),
     "features": (
         lambda: q.fuse_modules_qat(*_pair(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(3))),
         AssertionError,

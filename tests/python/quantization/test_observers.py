@@ -130,8 +130,9 @@ def test_observers_that_look_at_nothing() -> None:
         name = type(made).__name__
         assert str(error.value) == f"{name}: it has no scale, as it observes nothing"
     recording = q.RecordingObserver()
-    recording(x)
-    assert recording.get_tensor_value()[0].tolist() == [1.0]
+    recording(x.requires_grad_() * 2)
+    kept = recording.get_tensor_value()[0]
+    assert kept.tolist() == [2.0] and not kept.requires_grad
     with pytest.warns(UserWarning) as caught:
         assert q.PlaceholderObserver(compute_dtype=treadle.quint8).is_dynamic
     assert str(caught[0].message) == (
@@ -193,6 +194,11 @@ REFUSED = {
         lambda: q.MinMaxObserver(dtype=treadle.qint8, quant_min=-200, quant_max=200),
         AssertionError,
         "observer: expected a range of at most 256 numbers for treadle.qint8, got -200 to 200",
+    ),
+    "range too wide for quint8": (
+        lambda: q.MinMaxObserver(quant_min=0, quant_max=256),
+        AssertionError,
+        "observer: expected a range of at most 256 numbers for treadle.quint8, got 0 to 256",
     ),
     "reduced and symmetric": (
         lambda: q.MinMaxObserver(qscheme=treadle.per_tensor_symmetric, reduce_range=True),

@@ -90,6 +90,18 @@ def test_rounding_is_of_the_weight_that_convert_makes() -> None:
         treadle.testing.assert_close(fused.to_float()(x), plain(x), rtol=1e-4, atol=1e-5)
 
 
+def test_normalisations_may_begin_with_a_weight_of_zero() -> None:
+    plain = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3)).train()
+    nn.init.zeros_(plain[1].weight)
+    model = q.fuse_modules_qat(plain, ["0", "1"])
+    model.qconfig = q.get_default_qat_qconfig()
+    prepared = q.prepare_qat(model)
+    result = prepared(treadle.randn(4, 2, 5, 5))
+    assert result.abs().max().item() == 0
+    result.sum().backward()
+    assert prepared[0].bn.weight.grad.isfinite().all().item()
+
+
 def test_statistics_can_be_frozen() -> None:
     prepared = _prepared()
     x = treadle.randn(4, 3, 6, 6)

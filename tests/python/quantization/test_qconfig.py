@@ -72,17 +72,30 @@ def test_mappings_as_dictionaries_and_text() -> None:
 def test_propagation() -> None:
     inner = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     model = nn.Sequential(inner, nn.Linear(2, 2), nn.LSTM(2, 2))
-    model[1].qconfig = "own"
-    q.propagate_qconfig_(model, {"0": "by name", nn.LSTM: "by class", nn.Linear: "linear"})
+    own, by_name, by_class, linear = (
+        q.QConfig(q.MinMaxObserver.with_args(quant_min=0, quant_max=end), q.MinMaxObserver)
+        for end in (3, 4, 5, 6)
+    )
+    model[1].qconfig = own
+    q.propagate_qconfig_(model, {"0": by_name, nn.LSTM: by_class, nn.Linear: linear})
     found = {name: module.qconfig for name, module in model.named_modules()}
     assert found == {
         "": None,
-        "0": "by name",
-        "0.0": "linear",
-        "0.1": "by name",
-        "1": "own",
-        "2": "by class",
+        "0": by_name,
+        "0.0": linear,
+        "0.1": by_name,
+        "1": own,
+        "2": by_class,
     }
+
+
+def test_modules_that_get_no_qconfig() -> None:
+    model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), nn.Linear(2, 2), nn.Tanh())
+    model.qconfig = q.default_qconfig
+    custom = {"non_traceable_module_class": [nn.Linear], "non_traceable_module_name": ["0.1", "2"]}
+    q.propagate_qconfig_(model, prepare_custom_config_dict=custom)
+    with_one = [name for name, module in model.named_modules() if hasattr(module, "qconfig")]
+    assert with_one == ["", "0"]
 
 
 REFUSED = {
@@ -91,6 +104,11 @@ REFUSED = {
         ValueError,
         "QConfig: expected classes, or what with_args() of them gives, got an instance of "
         "MinMaxObserver",
+    ),
+    "no qconfig": (
+        lambda: q.propagate_qconfig_(nn.ReLU(), {nn.ReLU: "fbgemm"}),
+        TypeError,
+        "ReLU: expected qconfig to be a QConfig or None, got 'fbgemm'",
     ),
     "backend": (
         lambda: q.get_default_qconfig("tpu"),

@@ -207,6 +207,136 @@ def test_a_layer_that_is_called_twice() -> None:
     assert ((quantized(x) - wanted).abs().max() / wanted.abs().max()).item() < 0.05
 
 
+class _Calling(nn.Module):
+    """A model that calls a function with itself and its argument."""
+
+    def __init__(self, function: Callable[..., Any], **parts: Any) -> None:
+        super().__init__()
+        self.function = function
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, x: Any) -> Any:
+        return self.function(self, x)
+
+
+def _linear() -> Any:
+    return nn.Linear(3, 3)
+
+
+# Models in which a quantized call has the name of something that stays float, by what stays float.
+SAME_NAMES: Any = {
+    "a second call and a layer": (
+        lambda: _Calling(
+            lambda m, x: m.layer_1(m.layer(m.layer(x))), layer=_linear(), layer_1=_linear()
+        ),
+        lambda mapping: mapping.set_module_name("layer_1", None),
+    ),
+    "a function and a layer": (
+        lambda: _Calling(
+            lambda m, x: m.linear(F.linear(x, m.weight)),
+            weight=nn.Parameter(treadle.randn(3, 3)),
+            linear=_linear(),
+        ),
+        lambda mapping: mapping.set_module_name("linear", None),
+    ),
+    "an operator and layers": (
+        lambda: _Calling(lambda m, x: m.add(x + x), add=nn.Sequential(_linear())),
+        lambda mapping: mapping.set_object_type(nn.Linear, None),
+    ),
+    "an operator and a parameter": (
+        lambda: _Calling(lambda m, x: (x + x) - m.add, add=nn.Parameter(treadle.randn(3))),
+        lambda mapping: mapping,
+    ),
+    "the first call of a layer": (
+        lambda: _Calling(lambda m, x: m.layer(m.layer(x)), layer=_linear()),
+        lambda mapping: mapping.set_module_name_object_type_order("", nn.Linear, 0, None),
+    ),
+    "the second call of a layer": (
+        lambda: _Calling(lambda m, x: m.layer(m.layer(x)), layer=_linear()),
+        lambda mapping: mapping.set_module_name_object_type_order("", nn.Linear, 1, None),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME_NAMES)
+def test_quantized_calls_do_not_replace_what_stays_float(name: str) -> None:
+    make, change = SAME_NAMES[name]
+    treadle.manual_seed(2)
+    model, x = make(), treadle.randn(20, 3)
+    quantized = _converted(model, x, change(q.get_default_qconfig_mapping()))
+    wanted = model(x)
+    assert ((quantized(x) - wanted).abs().max() / wanted.abs().max()).item() < 0.05
+    assert any("Quantize" in kind for kind in _called(quantized))
+
+
+def test_a_weight_of_a_function_needs_no_samples() -> None:
+    model = _Calling(lambda m, x: F.linear(x, m.weight), weight=nn.Parameter(treadle.randn(3, 3)))
+    x = treadle.randn(4, 3)
+    mapping = q.get_default_qconfig_mapping()
+    with pytest.warns(UserWarning, match="^must run observer before calling calculate_qparams"):
+        unseen = fx.convert_fx(fx.prepare_fx(model.eval(), mapping, (x,)))
+    unseen.load_state_dict(_converted(model, x).state_dict())
+    treadle.testing.assert_close(unseen(x), model(x), atol=0.1, rtol=0.1)
+
+
+def _relu_of(m: Any, x: Any) -> Any:
+    y = x + x
+    y.relu_()
+    return y * x
+
+
+def _clamp_of(m: Any, x: Any) -> Any:
+    y = m.layer(x)
+    y.clamp_(0, 1)
+    return y + x
+
+
+def _sum_of(m: Any, x: Any) -> Any:
+    y = F.gelu(x)
+    y.add_(x)
+    return m.layer(y)
+
+
+def _relu_function_of(m: Any, x: Any) -> Any:
+    y = m.layer(x)
+    F.relu(y, inplace=True)
+    return y + x
+
+
+def _relu_module_of(m: Any, x: Any) -> Any:
+    y = m.layer(x)
+    return y + m.relu(y)
+
+
+@pytest.mark.parametrize(
+    "function", [_relu_of, _clamp_of, _sum_of, _relu_function_of, _relu_module_of]
+)
+def test_calls_that_write_their_argument(function: Callable[..., Any]) -> None:
+    treadle.manual_seed(6)
+    model = _Calling(function, layer=_linear(), relu=nn.ReLU(inplace=True))
+    x = treadle.randn(20, 3)
+    quantized = _converted(model, x)
+    wanted = model(x)
+    assert ((quantized(x) - wanted).abs().max() / wanted.abs().max()).item() < 0.05
+
+
+def test_tensors_that_are_joined_but_not_listed_stay_float() -> None:
+    model, x = _Calling(lambda m, x: treadle.cat(x.chunk(3, 1), 1)), treadle.randn(4, 3)
+    quantized = _converted(model, x)
+    assert _called(quantized) == ["chunk", "cat"] and treadle.equal(quantized(x), x)
+
+
+def test_a_class_counts_for_the_functions_that_its_modules_call() -> None:
+    class Inner(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + x
+
+    mapping = q.get_default_qconfig_mapping().set_object_type(Inner, None)
+    quantized = _converted(nn.Sequential(nn.Linear(2, 2), Inner()), treadle.randn(4, 2), mapping)
+    assert _called(quantized) == ["Quantize", "Linear", "dequantize", "add"]
+
+
 FUNCTIONS: List[Callable[..., Any]] = [
     lambda a, b: a + b,
     lambda a, b: treadle.add(a, b).relu(),
@@ -223,6 +353,11 @@ FUNCTIONS: List[Callable[..., Any]] = [
     lambda a, b: treadle.sigmoid(a + b) + treadle.tanh(b),
     lambda a, b: F.gelu(a + b) - b,
     lambda a, b: a.size(0) + (a + b),
+    lambda a, b: F.interpolate(a + b, scale_factor=2, mode="bicubic"),
+    lambda a, b: F.interpolate(a + b, scale_factor=2, mode="nearest-exact"),
+    lambda a, b: F.max_pool2d(a + b, 2, return_indices=True)[0],
+    lambda a, b: (a + b).clamp(min=b.mean(1, keepdim=True)),
+    lambda a, b: (a + b).clamp_(-1, 1),
 ]
 
 
@@ -304,7 +439,35 @@ def test_fused_graphs(x: Any) -> None:
     treadle.testing.assert_close(fused(x), model(x), rtol=1e-4, atol=1e-5)
 
 
+def _with_a_float_result() -> Any:
+    custom = PrepareCustomConfig().set_output_quantized_indexes([0])
+    model = _Calling(lambda m, x: F.gelu(m.layer(x)), layer=_linear())
+    return _converted(model, treadle.randn(4, 3), prepare_custom_config=custom)
+
+
 REFUSED = {
+    "mapping": (
+        lambda x: fx.prepare_fx(Network().eval(), q.default_qconfig, (x,)),
+        TypeError,
+        "prepare_fx: expected a QConfigMapping or a dictionary, got QConfig",
+    ),
+    "settings of conversion": (
+        lambda x: fx.convert_fx(fx.prepare_fx(Network().eval(), {}, (x,)), ["label"]),
+        TypeError,
+        "convert_fx: expected a ConvertCustomConfig or a dictionary, got list",
+    ),
+    "keys of a mapping": (
+        lambda x: fx.prepare_fx(Network().eval(), {"module_names": []}, (x,)),
+        ValueError,
+        "QConfigMapping: expected keys in ['', 'object_type', 'module_name_regex', 'module_name', "
+        "'module_name_object_type_order'], got 'module_names'",
+    ),
+    "a float result": (
+        lambda x: _with_a_float_result(),
+        ValueError,
+        "convert_fx: expected quantized calls for the results in output_quantized_idxs, got gelu, "
+        "which computes on floats",
+    ),
     "training": (
         lambda x: fx.prepare_fx(Network(), q.get_default_qconfig_mapping(), (x,)),
         AssertionError,

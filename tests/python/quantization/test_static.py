@@ -132,6 +132,22 @@ def test_state_copies_and_pickles(samples: Any) -> None:
     assert treadle.equal(third(samples), wanted)
 
 
+def test_files_of_whole_models(samples: Any) -> None:
+    recurrent = q.quantize_dynamic(nn.Sequential(nn.LSTM(3, 4), nn.Identity()))
+    for model, x in (
+        (q.convert(_prepared(samples)[1]), samples),
+        (recurrent[0], treadle.randn(2, 1, 3)),
+    ):
+        file = io.BytesIO()
+        treadle.save(model, file)
+        file.seek(0)
+        loaded = treadle.load(file, weights_only=False)
+        got, wanted = loaded(x), model(x)
+        if isinstance(got, tuple):
+            got, wanted = got[0], wanted[0]
+        assert treadle.equal(got, wanted) and repr(loaded) == repr(model)
+
+
 def test_a_state_that_does_not_fit_is_refused(samples: Any) -> None:
     quantized = q.convert(_prepared(samples)[1])
     wanted = quantized(samples)
@@ -139,15 +155,26 @@ def test_a_state_that_does_not_fit_is_refused(samples: Any) -> None:
     del state["conv1.weight"]
     state["fc.scale"] = "large"
     state["conv2.weight"] = treadle.zeros(2)
+    state["conv2.bias"] = treadle.zeros(9)
     state["fc._packed_params._packed_params"] = (treadle.zeros(3, 3), None)
     with pytest.raises(RuntimeError) as error:
         quantized.load_state_dict(state)
     text = str(error.value)
     assert 'Missing key(s) in state_dict: "conv1.weight"' in text
     assert "fc.scale: could not convert string to float: 'large'" in text
-    assert "expected a tensor of shape (8, 4, 3, 3), got (2,)" in text
+    assert "conv2.weight: expected a tensor of shape (8, 4, 3, 3), got (2,)" in text
+    assert "conv2.bias: expected a tensor of shape (8,), got (9,)" in text
     assert "expected a weight of shape (5, 32) and a bias, got (3, 3)" in text
     assert quantized(samples).shape == wanted.shape
+    state = quantized.state_dict()
+    state["conv2.weight"] = state["conv2.weight"].dequantize()
+    weight, _ = state["fc._packed_params._packed_params"]
+    state["fc._packed_params._packed_params"] = (weight, treadle.zeros(6))
+    with pytest.raises(RuntimeError) as error:
+        quantized.load_state_dict(state)
+    text = str(error.value)
+    assert "conv2.weight: expected a tensor of treadle.qint8, got treadle.float32" in text
+    assert "_packed_params: expected a tensor of shape (5,), got (6,)" in text
 
 
 def test_a_wrapped_layer() -> None:
@@ -196,6 +223,85 @@ def test_hooks_go_along() -> None:
     quantized(treadle.ones(1, 2))
     assert seen == ["before", "after"]
     assert len(quantized[1]._forward_hooks) == 1
+
+
+def test_hooks_with_keywords_go_along() -> None:
+    model = nn.Sequential(q.QuantStub(), nn.Linear(2, 2), nn.ReLU()).eval()
+    seen = []
+    model[1].register_forward_pre_hook(lambda m, a, k: seen.append(k), with_kwargs=True)
+    model[2].register_forward_hook(lambda m, a, k, r: seen.append(k), with_kwargs=True)
+    quantized = q.convert(_calibrated(q.fuse_modules(model, ["1", "2"]), treadle.ones(1, 2)))
+    assert type(quantized[1]) is nniq.LinearReLU
+    seen.clear()
+    quantized(treadle.ones(1, 2))
+    assert seen == [{}, {}]
+
+
+def test_a_module_in_several_places() -> None:
+    layer = nn.Linear(2, 2)
+    model = nn.Sequential(q.QuantStub(), layer, layer, nn.Sequential(layer), q.DeQuantStub()).eval()
+    x = treadle.randn(8, 2)
+    prepared = _calibrated(model, x)
+    assert len(prepared[1]._forward_hooks) == 1
+    quantized = q.convert(prepared)
+    assert quantized[1] is quantized[2] is quantized[3][0] and type(quantized[1]) is nnq.Linear
+    treadle.testing.assert_close(quantized(x), model(x), atol=0.1, rtol=0.1)
+    dynamic = q.quantize_dynamic(nn.Sequential(layer, nn.ReLU(), layer))
+    assert dynamic[0] is dynamic[2] and type(dynamic[0]) is not nn.Linear
+
+
+def test_normalisations_do_not_train() -> None:
+    treadle.manual_seed(5)
+    model = nn.Sequential(q.QuantStub(), nn.BatchNorm2d(3), q.DeQuantStub())
+    x = treadle.randn(8, 3, 4, 4) * 2 + 1
+    model(x)
+    prepared = _calibrated(model.eval(), x)
+    quantized = q.convert(prepared.train())
+    mean = quantized[1].running_mean.clone()
+    wanted = prepared.eval()(x)
+    for mode in (False, True):
+        treadle.testing.assert_close(quantized.train(mode)(x), wanted, atol=0.1, rtol=0.1)
+    assert treadle.equal(quantized[1].running_mean, mean)
+
+
+def test_layers_without_a_kernel_take_the_arguments_of_pytorch() -> None:
+    x = treadle.quantize_per_tensor(treadle.randn(2, 4, 4, 4), 0.05, 64, treadle.quint8)
+    real, ones, zeros = x.dequantize(), treadle.ones(4), treadle.zeros(4)
+    parameters = (nn.Parameter(ones * 2), nn.Parameter(ones))
+    for layer, wanted in (
+        (nnq.ELU(0.02, 60, 0.5), nn.functional.elu(real, 0.5)),
+        (nnq.Hardswish(0.02, 60), nn.functional.hardswish(real)),
+        (nnq.LeakyReLU(0.02, 60, 0.5), nn.functional.leaky_relu(real, 0.5)),
+        (nnq.Sigmoid(1 / 256, 0), real.sigmoid()),
+        (nnq.Sigmoid(output_scale=1 / 256, output_zero_point=0), real.sigmoid()),
+        (nnq.PReLU(0.02, 60, 4), nn.functional.prelu(real, ones / 4)),
+        (nnq.Softmax(1, 1 / 256, 0), real.softmax(1)),
+        (
+            nnq.LayerNorm([4], *parameters, 0.05, 64),
+            nn.functional.layer_norm(real, [4], *parameters),
+        ),
+        (
+            nnq.GroupNorm(2, 4, *parameters, 0.05, 64),
+            nn.functional.group_norm(real, 2, *parameters),
+        ),
+        (
+            nnq.InstanceNorm2d(4, *parameters, 0.05, 64),
+            nn.functional.instance_norm(real, None, None, *parameters),
+        ),
+    ):
+        got = layer(x)
+        top = (255 - layer.zero_point) * layer.scale
+        bottom = -layer.zero_point * layer.scale
+        wanted = wanted.detach().clamp(bottom, top)
+        assert (got.q_scale(), got.q_zero_point()) == (layer.scale, layer.zero_point)
+        assert (got.dequantize() - wanted).abs().max().item() <= layer.scale * 0.51, layer
+    norm = nnq.BatchNorm2d(4, 1e-3)
+    assert norm.eps == 1e-3 and not norm.training and zeros.equal(norm.running_mean)
+    with pytest.raises(TypeError) as error:
+        nnq.Hardswish(0.1, 5, True)
+    assert str(error.value) == (
+        "Hardswish: expected at most 2 arguments (scale, zero_point), got 3"
+    )
 
 
 def test_classes_of_programs() -> None:
@@ -263,6 +369,10 @@ REFUSED = {
         "nn.quantized.Linear.from_float: expected a module of class Linear, "
         "NonDynamicallyQuantizableLinear, Linear, LinearBn1d, got one of ReLU",
     ),
+    "qconfig of None": (
+        lambda: nnq.Conv2d.from_float(_with_qconfig(nn.Conv2d(1, 1, 1), None)),
+        "nn.quantized.Conv2d.from_float: expected a module with the attribute qconfig, got none",
+    ),
     "no qconfig": (
         lambda: nnq.Conv2d.from_float(nn.Conv2d(1, 1, 1)),
         "nn.quantized.Conv2d.from_float: expected a module with the attribute qconfig, got none",
@@ -290,6 +400,23 @@ def test_other_refused_calls() -> None:
     with pytest.raises(ValueError) as wrong:
         nnq.Conv2d(1, 1, 1, padding_mode="reflect")
     assert str(wrong.value) == "Conv2d: expected padding_mode='zeros', got 'reflect'"
+    with pytest.raises(ValueError) as padding:
+        nnq.Conv2d(1, 1, 1, padding="same")
+    assert str(padding.value) == "Conv2d: expected padding as numbers, got 'same'"
+    for groups in (0, 2):
+        with pytest.raises(ValueError) as channels:
+            nnq.Conv1d(3, 4, 1, groups=groups)
+        assert str(channels.value) == (
+            f"Conv1d: expected channels in multiples of groups > 0, got 3, 4 and groups={groups}"
+        )
+    by_channel = q.QConfig(q.PerChannelMinMaxObserver, q.default_weight_observer)
+    prepared = q.prepare(nn.Sequential(_with_qconfig(nn.Linear(1, 2), by_channel)).eval())
+    prepared(treadle.ones(3, 1))
+    with pytest.raises(AssertionError) as scales:
+        q.convert(prepared)
+    assert str(scales.value) == (
+        "PerChannelMinMaxObserver: expected one scale for activations, got 3"
+    )
     wide = q.QConfig(q.default_observer, q.MinMaxObserver)
     model = nn.Sequential(_with_qconfig(nn.Linear(1, 1), wide)).eval()
     prepared = q.prepare(model)
@@ -297,7 +424,18 @@ def test_other_refused_calls() -> None:
     with pytest.raises(AssertionError) as dtype:
         q.convert(prepared)
     assert str(dtype.value) == "Linear: expected weights of treadle.qint8, got treadle.quint8"
-    for made in (nnq.QFunctional(), nnq.FXFloatFunctional()):
+    with pytest.raises(AssertionError) as dtype:
+        nnq.Linear(1, 1, dtype=treadle.float16)
+    assert str(dtype.value) == (
+        "QuantizedLinear: expected weights of treadle.qint8, got treadle.float16"
+    )
+    model = nn.Sequential(_with_qconfig(nn.Linear(1, 1), q.QConfig(None, q.MinMaxObserver))).eval()
+    with pytest.raises(TypeError) as none:
+        q.prepare(model)
+    assert str(none.value) == (
+        "prepare: expected a factory of observers as activation in the QConfig of Linear, got None"
+    )
+    for made in (nnq.QFunctional(), nnq.FXFloatFunctional(), nnq.FloatFunctional()):
         with pytest.raises(RuntimeError) as called:
             made(treadle.ones(1))
         assert str(called.value) == (

@@ -1,4 +1,4 @@
-"""What all observers are, and what those have in common whose steps are of equal width."""
+"""The base classes of observers."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -41,8 +41,8 @@ _DTYPES = (
 
 
 class ObserverBase(ABC, nn.Module):
-    """What an observer is: forward() looks at a tensor and gives it back, calculate_qparams() tells
-    the scale and the zero point. `dtype` is that of the quantized tensor."""
+    """The base of observers: forward() looks at a tensor and returns it, calculate_qparams()
+    returns the scale and the zero point. `dtype` is that of the quantized tensor."""
 
     def __init__(self, dtype: Any, is_dynamic: bool = False) -> None:
         super().__init__()
@@ -65,8 +65,9 @@ class UniformQuantizationObserverBase(ObserverBase):
     """Observers whose steps are of equal width.
 
     `dtype` is the quantized one, `qscheme` one of the five schemes; `quant_min` and `quant_max` are
-    the ends of the quantized numbers, by default those of the dtype; `reduce_range` halves them;
-    `eps` is the smallest scale. AssertionError for a dtype, a scheme or a range that there is not.
+    the ends of the quantized numbers, those of the dtype unless both are given; `reduce_range`
+    halves them; `eps` is the smallest scale. AssertionError for another dtype or scheme, and for a
+    range that is wider than the dtype or has no 0.
     """
 
     _version = 3

@@ -67,7 +67,7 @@ __all__ = [
 
 
 class FakeQuantizeBase(ABC, nn.Module):
-    """What rounds and observes, with a switch for each in a buffer of one element."""
+    """The base of modules that observe and round. Each has a switch, a buffer of one element."""
 
     fake_quant_enabled: Tensor
     observer_enabled: Tensor
@@ -104,11 +104,6 @@ class FakeQuantizeBase(ABC, nn.Module):
     with_args = classmethod(_with_args)
 
 
-def _dtype_of(observer: Any, settings: Dict[str, Any]) -> Any:
-    given = settings.get("dtype", _C.quint8)
-    return getattr(getattr(observer, "p", None), "keywords", {}).get("dtype", given)
-
-
 class FakeQuantize(FakeQuantizeBase):
     """Observes a tensor and rounds it to the numbers (q - zero_point) * scale, q from quant_min to
     quant_max.
@@ -131,15 +126,15 @@ class FakeQuantize(FakeQuantizeBase):
     ) -> None:
         super().__init__()
         if quant_min is not None and quant_max is not None:
-            dtype = _dtype_of(observer, observer_kwargs)
-            info = iinfo(dtype)
+            observer_kwargs.update(quant_min=quant_min, quant_max=quant_max)
+        inner = observer(is_dynamic=is_dynamic, **observer_kwargs)
+        if quant_min is not None and quant_max is not None:
+            info = iinfo(inner.dtype)
             if not info.min <= quant_min <= quant_max <= info.max:
                 raise AssertionError(
                     f"FakeQuantize: expected {info.min} <= quant_min <= quant_max <= {info.max} "
-                    f"for {dtype}, got {quant_min} and {quant_max}"
+                    f"for {inner.dtype}, got {quant_min} and {quant_max}"
                 )
-            observer_kwargs.update(quant_min=quant_min, quant_max=quant_max)
-        inner = observer(is_dynamic=is_dynamic, **observer_kwargs)
         self.activation_post_process = inner
         self.quant_min, self.quant_max = inner.quant_min, inner.quant_max
         self.is_dynamic, self.dtype, self.qscheme = inner.is_dynamic, inner.dtype, inner.qscheme
@@ -202,7 +197,6 @@ class FixedQParamsFakeQuantize(FakeQuantize):
                 "FixedQParamsFakeQuantize: expected a FixedQParamsObserver, got "
                 f"{type(self.activation_post_process).__name__}"
             )
-        self._observer_ctr = observer
         self.scale = self.activation_post_process.scale
         self.zero_point = self.activation_post_process.zero_point
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from treadle import _names, nn
 from treadle.ao.quantization.fuser_method_mappings import get_fuser_method
-from treadle.ao.quantization.utils import type_before_parametrizations
+from treadle.ao.quantization.utils import pass_hooks_on, type_before_parametrizations
 
 __all__ = ["fuse_known_modules", "fuse_modules", "fuse_modules_qat"]
 
@@ -30,15 +30,13 @@ def fuse_known_modules(
     kinds = tuple(type_before_parametrizations(mod) for mod in mod_list)
     method = get_fuser_method(kinds, additional_fuser_method_mapping)
     first, last = mod_list[0], mod_list[-1]
-    before, after = list(first._forward_pre_hooks.values()), list(last._forward_hooks.values())
-    # Before they are fused: the fused layer may have copies of them inside.
+    # Hooks go before layers are fused: the fused layer may have copies of the layers inside.
+    hooks = nn.Identity()
+    pass_hooks_on(first, last, hooks)
     first._forward_pre_hooks.clear()
     last._forward_hooks.clear()
     fused = method(is_qat, *mod_list)
-    for hook in before:
-        fused.register_forward_pre_hook(hook)
-    for hook in after:
-        fused.register_forward_hook(hook)
+    pass_hooks_on(hooks, hooks, fused)
     return [fused, *(nn.Identity().train(first.training) for _ in mod_list[1:])]
 
 
@@ -71,12 +69,13 @@ def fuse_modules(
     fuser_func: Callable[..., List[nn.Module]] = fuse_known_modules,
     fuse_custom_config_dict: Optional[Dict[str, Any]] = None,
 ) -> nn.Module:
-    """A copy of a model, or the model itself, with layers fused; in evaluation mode.
+    """A copy of a model, or the model itself, with layers fused.
 
     `modules_to_fuse` is a list of names, or a list of such lists. These go together: a convolution
     or a linear layer with its normalisation, with relu(), a convolution with both, a normalisation
     with relu(). The fused layer takes the first place, and Identity the others. AssertionError for
-    layers that cannot be one, AttributeError for a name that there is not.
+    layers that cannot be one and for a normalisation in training mode, AttributeError for a name
+    that there is not.
     """
     return _fuse(
         "fuse_modules",

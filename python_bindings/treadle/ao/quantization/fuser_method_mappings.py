@@ -102,7 +102,8 @@ def _in_a_row(kind: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
     return fuse
 
 
-_METHODS: Dict[Any, Callable[..., nn.Module]] = {
+# For each row of classes, the function (is_qat, *layers) that makes one layer.
+METHODS: Dict[Any, Callable[..., nn.Module]] = {
     **{(conv, row[0]): fuse_conv_bn for conv, row in _ROWS.items()},
     **{(conv, row[0], nn.ReLU): fuse_conv_bn_relu for conv, row in _ROWS.items()},
     **{(conv, nn.ReLU): _in_a_row(row[3]) for conv, row in _ROWS.items()},
@@ -121,7 +122,7 @@ def get_fuser_method(
 ) -> Callable[..., nn.Module]:
     """The function (is_qat, *layers) that makes layers of these classes one; AssertionError where
     there is none."""
-    methods = get_combined_dict(_METHODS, additional_fuser_method_mapping or {})
+    methods = get_combined_dict(METHODS, additional_fuser_method_mapping or {})
     if op_list not in methods:
         names = ", ".join(kind.__name__ for kind in op_list)
         raise AssertionError(f"fuse_modules: layers of these classes cannot be one: {names}")

@@ -327,8 +327,8 @@ class FixedQParamsObserver(_PassesOn):
 
 
 class PlaceholderObserver(_PassesOn):
-    """Tells a dtype and a range to what quantizes, and observes nothing. `is_dynamic` tells that
-    the scale is computed for each tensor when the model runs."""
+    """Holds the dtype and the range for quantization, and observes nothing. With `is_dynamic` the
+    scale is computed for each tensor when the model runs."""
 
     def __init__(
         self,
@@ -364,8 +364,8 @@ class RecordingObserver(_PassesOn):
         self.tensor_val: List[Tensor] = []
 
     def forward(self, x: Tensor) -> Tensor:
-        """Keep a copy of a tensor, and give it back."""
-        self.tensor_val.append(x.clone())
+        """Keep a copy of a tensor, without its history, and give it back."""
+        self.tensor_val.append(x.detach().clone())
         return x
 
     def get_tensor_value(self) -> List[Tensor]:
@@ -374,7 +374,7 @@ class RecordingObserver(_PassesOn):
 
 
 class NoopObserver(_PassesOn):
-    """Tells a dtype to what quantizes, and observes nothing."""
+    """Holds the dtype for quantization, and observes nothing."""
 
     def __init__(self, dtype: Any = _C.float16, custom_op_name: str = "") -> None:
         super().__init__(dtype=dtype, is_dynamic=False)
@@ -389,13 +389,12 @@ class ReuseInputObserver(_PassesOn):
 
 
 def _is_activation_post_process(module: Any) -> bool:
-    """Whether a module is an observer, or one that fakes quantization (which has `with_args`, too,
-    and tells qparams)."""
+    """Whether a module is an observer, or a FakeQuantize, which observes, too."""
     return isinstance(module, nn.Module) and hasattr(module, "calculate_qparams")
 
 
 def get_observer_state_dict(mod: nn.Module) -> Dict[str, Tensor]:
-    """What the observers of a model hold, by the names that they have in its state_dict()."""
+    """The buffers of a model's observers, by their names in its state_dict()."""
     state = mod.state_dict()
     found = OrderedDict((k, v) for k, v in state.items() if "activation_post_process" in k)
     found._metadata = state._metadata  # type: ignore[attr-defined]
@@ -403,8 +402,8 @@ def get_observer_state_dict(mod: nn.Module) -> Dict[str, Tensor]:
 
 
 def load_observer_state_dict(mod: nn.Module, obs_dict: Dict[str, Tensor]) -> None:
-    """Give the observers of a model what get_observer_state_dict() told. RuntimeError where a name
-    is missing."""
+    """Load what get_observer_state_dict() returned into the observers of a model. RuntimeError
+    where a name is missing."""
     missing: List[str] = []
     metadata = getattr(obs_dict, "_metadata", {})
     for name, module in mod.named_modules():

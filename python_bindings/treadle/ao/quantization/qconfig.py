@@ -212,8 +212,12 @@ _BY_CHANNEL = (PerChannelMinMaxObserver, MovingAveragePerChannelMinMaxObserver)
 
 
 def _assert_valid_qconfig(qconfig: QConfigAny, mod: nn.Module) -> None:
-    """AssertionError where the weight of a transposed convolution would have a scale for each
-    channel."""
+    """TypeError for what is no QConfig. AssertionError where the weight of a transposed convolution
+    would have a scale for each channel."""
+    if qconfig is not None and not isinstance(qconfig, _Pair):
+        raise TypeError(
+            f"{type(mod).__name__}: expected qconfig to be a QConfig or None, got {qconfig!r}"
+        )
     if isinstance(mod, _TRANSPOSED) and qconfig is not None and qconfig.weight is not None:
         if isinstance(qconfig.weight(), _BY_CHANNEL):
             raise AssertionError(

@@ -12,14 +12,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Callable, Dict, Union
 
-from treadle import _C, _names, nn
+from treadle import _names, nn
 from treadle.ao.quantization.fake_quantize import (
     FixedQParamsFakeQuantize,
     default_weight_fake_quant,
 )
 from treadle.ao.quantization.observer import (
-    default_fixed_qparams_range_0to1_observer,
-    default_fixed_qparams_range_neg1to1_observer,
     default_placeholder_observer,
     default_weight_observer,
 )
@@ -31,30 +29,10 @@ from treadle.ao.quantization.qconfig import (
     get_default_qat_qconfig,
     get_default_qconfig,
 )
+from treadle.ao.quantization.quantization_mappings import FIXED_RANGES
 from treadle.nn import functional
 
 __all__ = ["QConfigMapping", "get_default_qat_qconfig_mapping", "get_default_qconfig_mapping"]
-
-# What has a range that is known, by the observer of that range.
-_FIXED_RANGES: Dict[Any, Any] = {
-    **dict.fromkeys(
-        (
-            nn.Hardsigmoid,
-            functional.hardsigmoid,
-            "hardsigmoid",
-            "hardsigmoid_",
-            nn.Sigmoid,
-            _C.sigmoid,
-            "sigmoid",
-            "sigmoid_",
-            nn.Softmax,
-        ),
-        default_fixed_qparams_range_0to1_observer,
-    ),
-    **dict.fromkeys(
-        (nn.Tanh, _C.tanh, "tanh", "tanh_"), default_fixed_qparams_range_neg1to1_observer
-    ),
-}
 
 
 class QConfigMapping:
@@ -122,15 +100,17 @@ class QConfigMapping:
 
     @classmethod
     def from_dict(cls, qconfig_dict: Dict[str, Any]) -> QConfigMapping:
-        """The mapping that to_dict() told; any key may be missing."""
-        made = cls().set_global(qconfig_dict.get(""))
-        for style in (
-            "object_type",
-            "module_name_regex",
-            "module_name",
-            "module_name_object_type_order",
-        ):
-            for entry in qconfig_dict.get(style, []):
+        """The mapping of a dictionary as to_dict() returns it; keys may be missing. ValueError for
+        another key."""
+        made = cls()
+        keys = list(made.to_dict())
+        for style, entries in qconfig_dict.items():
+            if style not in keys:
+                raise ValueError(f"QConfigMapping: expected keys in {keys}, got {style!r}")
+            if style == "":
+                made.set_global(entries)
+                continue
+            for entry in entries:
                 getattr(made, f"set_{style}")(*entry)
         return made
 
@@ -154,7 +134,7 @@ def _default_mapping(qconfig: QConfig, backend: str, is_qat: bool) -> QConfigMap
     mapping.set_object_type(functional.layer_norm, with_float_weight)
     mapping.set_object_type(nn.LayerNorm, with_float_weight)
     mapping.set_object_type(nn.PReLU, default_quint8_weight_qconfig)
-    for kind, observer in _FIXED_RANGES.items():
+    for kind, observer in FIXED_RANGES.items():
         fixed = FixedQParamsFakeQuantize.with_args(observer=observer) if is_qat else observer
         mapping.set_object_type(kind, QConfig(fixed, default_weight))
     return mapping

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Set
 
-from treadle import _names, nn
+from treadle import _C, _names, nn
 from treadle.ao.nn import intrinsic as nni
 from treadle.ao.nn import qat as nnqat
 from treadle.ao.nn import quantized as nnq
@@ -20,12 +20,14 @@ from treadle.ao.nn.intrinsic import quantized as nniq
 from treadle.ao.nn.intrinsic.quantized import dynamic as nniqd
 from treadle.ao.nn.quantized import dynamic as nnqd
 from treadle.ao.nn.quantized._in_float import OF_KNOWN_RANGE
-from treadle.ao.quantization.fake_quantize import (
-    default_fixed_qparams_range_0to1_fake_quant,
-    default_fixed_qparams_range_neg1to1_fake_quant,
+from treadle.ao.quantization.fake_quantize import FixedQParamsFakeQuantize
+from treadle.ao.quantization.observer import (
+    default_fixed_qparams_range_0to1_observer,
+    default_fixed_qparams_range_neg1to1_observer,
 )
 from treadle.ao.quantization.stubs import DeQuantStub, QuantStub
 from treadle.ao.quantization.utils import get_combined_dict, type_before_parametrizations
+from treadle.nn import functional
 from treadle.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 __all__ = [
@@ -90,12 +92,34 @@ DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS: Dict[Any, Any] = {
     **_by_name(nn, nnq, "Embedding EmbeddingBag"),
 }
 
-# What has a known range, by what rounds to it in training.
-DEFAULT_MODULE_TO_ACT_POST_PROCESS: Dict[Any, Any] = {
+# Modules, functions and methods whose results have a known range, by the observer of that range.
+FIXED_RANGES: Dict[Any, Any] = {
     **dict.fromkeys(
-        (nn.Hardsigmoid, nn.Sigmoid, nn.Softmax), default_fixed_qparams_range_0to1_fake_quant
+        (
+            nn.Hardsigmoid,
+            functional.hardsigmoid,
+            "hardsigmoid",
+            "hardsigmoid_",
+            nn.Sigmoid,
+            functional.sigmoid,
+            _C.sigmoid,
+            "sigmoid",
+            "sigmoid_",
+            nn.Softmax,
+        ),
+        default_fixed_qparams_range_0to1_observer,
     ),
-    nn.Tanh: default_fixed_qparams_range_neg1to1_fake_quant,
+    **dict.fromkeys(
+        (nn.Tanh, functional.tanh, _C.tanh, "tanh", "tanh_"),
+        default_fixed_qparams_range_neg1to1_observer,
+    ),
+}
+
+# What rounds the results of modules to their known range, in training.
+DEFAULT_MODULE_TO_ACT_POST_PROCESS: Dict[Any, Any] = {
+    kind: FixedQParamsFakeQuantize.with_args(observer=observer)
+    for kind, observer in FIXED_RANGES.items()
+    if isinstance(kind, type)
 }
 
 
@@ -130,8 +154,8 @@ def get_default_dynamic_quant_module_mappings() -> Dict[Any, Any]:
     return dict(DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS)
 
 
-def _looked_up(what: str, kind: Any, *mappings: Optional[Dict[Any, Any]]) -> Any:
-    found = get_combined_dict(mappings[0] or {}, mappings[1] or {}).get(kind)
+def _looked_up(what: str, kind: Any, mapping: Dict[Any, Any], more: Optional[Dict]) -> Any:
+    found = get_combined_dict(mapping, more or {}).get(kind)
     if found is None:
         raise AssertionError(
             f"{what}: expected a class that has a quantized one, got {kind.__name__}"

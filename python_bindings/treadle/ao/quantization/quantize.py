@@ -37,11 +37,11 @@ from treadle.ao.quantization.quantization_mappings import (
     get_default_qat_module_mappings,
     get_default_qconfig_propagation_list,
     get_default_static_quant_module_mappings,
-    no_observer_set,
 )
 from treadle.ao.quantization.stubs import DeQuantStub, QuantWrapper
 from treadle.ao.quantization.utils import (
     has_no_children_ignoring_parametrizations,
+    pass_hooks_on,
     type_before_parametrizations,
 )
 
@@ -74,7 +74,8 @@ def propagate_qconfig_(
 ) -> None:
     """Give each module in `module` the attribute `qconfig`: its own, else that of its name in
     `qconfig_dict`, else that of its class, else that of the module around it. Modules that are
-    named in "non_traceable_module_name" or are of "non_traceable_module_class" get none."""
+    named in "non_traceable_module_name" or are of "non_traceable_module_class" get none. TypeError
+    where that is neither a QConfig nor None."""
     custom = prepare_custom_config_dict or {}
     _propagate(module, qconfig_dict or {}, None, "", custom)
 
@@ -85,9 +86,10 @@ def _propagate(module: Any, given: Dict[Any, Any], outer: Any, name: str, custom
     _assert_valid_qconfig(qconfig, module)
     module.qconfig = qconfig = _add_module_to_qconfig_obs_ctr(qconfig, module)
     for own, child in module.named_children():
-        left_out = own in custom.get("non_traceable_module_name", [])
+        path = f"{name}.{own}" if name else own
+        left_out = path in custom.get("non_traceable_module_name", [])
         if not left_out and type(child) not in custom.get("non_traceable_module_class", []):
-            _propagate(child, given, qconfig, f"{name}.{own}" if name else own, {})
+            _propagate(child, given, qconfig, path, custom)
 
 
 def _observer_forward_hook(self: Any, input: Any, output: Tensor) -> Tensor:
@@ -121,14 +123,22 @@ class _Observers:
     def __init__(self, kinds: Any, non_leaves: Any, custom: Dict[Any, Any], device: Any) -> None:
         self._kinds, self._non_leaves = kinds, non_leaves
         self._custom, self._device = custom, device
+        self._seen: Set[nn.Module] = set()
 
     def _made(self, module: Any, factory: Any = None) -> nn.Module:
-        observer = (factory or module.qconfig.activation)()
+        factory = factory or module.qconfig.activation
+        if factory is None:
+            raise TypeError(
+                f"prepare: expected a factory of observers as activation in the QConfig of "
+                f"{type(module).__name__}, got None"
+            )
+        observer = factory()
         return observer if self._device is None else observer.to(self._device)
 
     def _attach(self, module: Any, factory: Any = None) -> None:
-        if not _has_qconfig(module) or isinstance(module, DeQuantStub):
+        if not _has_qconfig(module) or isinstance(module, DeQuantStub) or module in self._seen:
             return
+        self._seen.add(module)  # a module may stand in several places
         module.add_module("activation_post_process", self._made(module, factory))
         if _activation_is_memoryless(module.qconfig):
             module.register_forward_pre_hook(_observer_forward_pre_hook, prepend=True)
@@ -160,8 +170,7 @@ class _Observers:
         elif _has_qconfig(child) and kind in self._custom:
             observed = self._custom[kind].from_float(child)
             setattr(module, name, observed)
-            if not isinstance(observed, tuple(no_observer_set())):
-                self._attach(observed)
+            self._attach(observed)
         else:
             self.add(child)
 
@@ -188,7 +197,8 @@ def prepare(
 
     `allow_list` has the classes of layers that are observed, by default all that can be quantized;
     `observer_non_leaf_module_list` further classes of modules with layers inside. A warning where
-    there is no QConfig. AssertionError for a model on several devices.
+    there is no QConfig. AssertionError for a model on several devices, TypeError for a `qconfig`
+    that is no QConfig.
     """
     custom = prepare_custom_config_dict or get_default_custom_config_dict()
     model = model if inplace else copy.deepcopy(model)
@@ -253,7 +263,8 @@ def quantize_dynamic(
     inplace: bool = False,
 ) -> Any:
     """A copy of a model, or the model itself, with layers whose weights are quantized; their
-    results stay floats. It is put into evaluation mode.
+    results stay floats. It is put into evaluation mode. A model that is itself one layer stays as
+    it is.
 
     Without `qconfig_spec`, `dtype` says which layers: linear and recurrent ones for qint8 and
     float16, tables of embeddings for quint8. `qconfig_spec` is a set of classes and names of
@@ -319,19 +330,28 @@ def convert(
         get_default_static_quant_module_mappings() if mapping is None else mapping,
         custom.get("observed_to_quantized_custom_module_class", {}),
         use_precomputed_fake_quant,
+        {},
     )
     if remove_qconfig:
         _remove_qconfig(module)
     return module
 
 
-def _convert(module: Any, mapping: Any, custom: Any, use_precomputed_fake_quant: bool) -> None:
-    for name, child in list(module.named_children()):
-        # A fused layer is exchanged as a whole.
-        is_whole = isinstance(child, _FusedModule) or hasattr(child, "weight_fake_quant")
-        if not is_whole and type_before_parametrizations(child) not in custom:
-            _convert(child, mapping, custom, use_precomputed_fake_quant)
-        module._modules[name] = swap_module(child, mapping, custom, use_precomputed_fake_quant)
+def _convert(
+    module: Any, mapping: Any, custom: Any, use_precomputed_fake_quant: bool, made: Dict[Any, Any]
+) -> None:
+    """Exchange the modules in a module. `made` has what took the place of which before, since a
+    module may stand in several places."""
+    for name, child in module._modules.items():
+        if child is None:
+            continue
+        if child not in made:
+            # A fused layer is exchanged as a whole.
+            is_whole = isinstance(child, _FusedModule) or hasattr(child, "weight_fake_quant")
+            if not is_whole and type_before_parametrizations(child) not in custom:
+                _convert(child, mapping, custom, use_precomputed_fake_quant, made)
+            made[child] = swap_module(child, mapping, custom, use_precomputed_fake_quant)
+        module._modules[name] = made[child]
 
 
 def swap_module(
@@ -340,8 +360,8 @@ def swap_module(
     custom_module_class_mapping: _Config = None,
     use_precomputed_fake_quant: bool = False,
 ) -> Any:
-    """What takes the place of a module with a QConfig whose class is in `mapping`; the module
-    itself where there is nothing. Its hooks go along."""
+    """The module that replaces one with a QConfig, by its class in `mapping`; the module itself if
+    there is none. Hooks are kept."""
     kind = type_before_parametrizations(mod)
     custom: Dict[Any, Any] = custom_module_class_mapping or {}
     if not _has_qconfig(mod) or not (kind in custom or kind in mapping):
@@ -354,12 +374,7 @@ def swap_module(
         settings = {"use_precomputed_fake_quant": use_precomputed_fake_quant}
         takes = inspect.signature(make).parameters
         made = make(mod, **{k: v for k, v in settings.items() if k in takes})
-    for hook in mod._forward_pre_hooks.values():
-        if hook is not _observer_forward_pre_hook:
-            made.register_forward_pre_hook(hook)
-    for hook in mod._forward_hooks.values():
-        if hook is not _observer_forward_hook:
-            made.register_forward_hook(hook)
+    pass_hooks_on(mod, mod, made, but=(_observer_forward_pre_hook, _observer_forward_hook))
     return made if device is None else made.to(device)
 
 

@@ -28,8 +28,14 @@ from treadle.fx import GraphModule
 __all__ = ["convert_fx", "fuse_fx", "prepare_fx", "prepare_qat_fx"]
 
 
-def _settings(kind: Any, given: Any) -> Any:
-    return kind.from_dict(given) if isinstance(given, dict) else given or kind()
+def _settings(what: str, kind: Any, given: Any) -> Any:
+    if isinstance(given, dict):
+        return kind.from_dict(given)
+    if not isinstance(given, kind):
+        raise TypeError(
+            f"{what}: expected a {kind.__name__} or a dictionary, got {type(given).__name__}"
+        )
+    return given
 
 
 def _check_backend(what: str, backend_config: Any) -> None:
@@ -53,11 +59,12 @@ def fuse_fx(
     """A copy of a model in evaluation mode as a graph whose layers in a row are one, as of
     fuse_modules(). NotImplementedError with a backend_config."""
     _check_backend("fuse_fx", backend_config)
+    custom = _settings("fuse_fx", FuseCustomConfig, fuse_custom_config or {})
     if model.training:
         raise AssertionError("fuse_fx: expected a model in evaluation mode; call eval() first")
     made, _ = _trace.traced_model(model, (), ())
     _trace.fuse(made, False)
-    _keep(model, made, _settings(FuseCustomConfig, fuse_custom_config).preserved_attributes)
+    _keep(model, made, custom.preserved_attributes)
     return made
 
 
@@ -76,8 +83,8 @@ def _prepared(
             f"{what}: expected example_inputs to be a tuple of the model's arguments, got "
             f"{type(example_inputs).__name__}"
         )
-    custom = _settings(PrepareCustomConfig, prepare_custom_config)
-    mapping = _settings(QConfigMapping, qconfig_mapping)
+    custom = _settings(what, PrepareCustomConfig, prepare_custom_config or {})
+    mapping = _settings(what, QConfigMapping, qconfig_mapping)
     made, scopes = _trace.traced_model(
         model, custom.non_traceable_module_names, custom.non_traceable_module_classes
     )
@@ -105,7 +112,8 @@ def prepare_fx(
 
     `qconfig_mapping` says what is quantized and how. `example_inputs` are arguments of the model,
     in a tuple; the graph is made without them. AssertionError for a model in training mode,
-    TypeError where `example_inputs` is not a tuple, NotImplementedError with a backend_config.
+    TypeError where `example_inputs` is not a tuple or another argument is of a wrong class,
+    NotImplementedError with a backend_config.
     """
     if model.training:
         raise AssertionError("prepare_fx: expected a model in evaluation mode; call eval() first")
@@ -153,16 +161,16 @@ def convert_fx(
     backend_config: Any = None,
 ) -> GraphModule:
     """The quantized model for one that prepare_fx() or prepare_qat_fx() gave and that saw samples;
-    the prepared one stays as it is. ValueError for another model, NotImplementedError with a
-    backend_config."""
+    the prepared one stays as it is. ValueError for another model, and where a result that is to be
+    quantized is computed on floats; NotImplementedError with a backend_config."""
     _check_backend("convert_fx", backend_config)
     if not isinstance(graph_module, GraphModule) or not hasattr(graph_module, _prepare.KNOWN):
         raise ValueError(
             "convert_fx: expected a model that prepare_fx() or prepare_qat_fx() gave, got "
             f"{type(graph_module).__name__}"
         )
+    custom = _settings("convert_fx", ConvertCustomConfig, convert_custom_config or {})
     made = _convert.convert(copy.deepcopy(graph_module))
-    custom = _settings(ConvertCustomConfig, convert_custom_config)
     _keep(graph_module, made, custom.preserved_attributes)
     return made
 

@@ -10,10 +10,7 @@ from treadle import _names, nn
 from treadle._C import Tensor
 
 
-class QuantStub(nn.Module):
-    """Where tensors get quantized. It gives back its argument; prepare() puts an observer into it,
-    and convert() puts Quantize in its place."""
-
+class _Stub(nn.Module):
     def __init__(self, qconfig: Any = None) -> None:
         super().__init__()
         if qconfig is not None:
@@ -24,18 +21,14 @@ class QuantStub(nn.Module):
         return x
 
 
-class DeQuantStub(nn.Module):
-    """Where tensors are floats again. It gives back its argument; convert() puts DeQuantize in its
+class QuantStub(_Stub):
+    """Marks where tensors get quantized. It returns its argument; prepare() puts an observer into
+    it, and convert() replaces it by Quantize."""
+
+
+class DeQuantStub(_Stub):
+    """Marks where tensors become floats. It returns its argument; convert() puts DeQuantize in its
     place."""
-
-    def __init__(self, qconfig: Any = None) -> None:
-        super().__init__()
-        if qconfig is not None:
-            self.qconfig = qconfig
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The argument."""
-        return x
 
 
 class QuantWrapper(nn.Module):

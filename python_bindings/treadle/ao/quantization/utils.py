@@ -38,7 +38,8 @@ _RANGES: Dict[Any, Tuple[Tuple[int, int], Tuple[int, int]]] = {
     _C.uint16: ((0, 2**16 - 1),) * 2,
     _C.int16: ((-(2**15), 2**15 - 1),) * 2,
 }
-_FOUR_BITS = (0, 15)
+# quint4x2 has no range with fewer bits.
+_FOUR_BITS = ((0, 15), (0, 15))
 
 
 def is_per_tensor(qscheme: Any) -> bool:
@@ -74,14 +75,13 @@ def calculate_qmin_qmax(
 ) -> Tuple[int, int]:
     """The range of the quantized numbers: the given one, or that of the dtype; with `reduce_range`
     of half the width. AssertionError where the given one is wider than the dtype."""
-    whole, half = _RANGES.get(dtype, (_FOUR_BITS, _FOUR_BITS))
+    whole, half = _RANGES.get(dtype, _FOUR_BITS)
     if not has_customized_qrange or quant_min is None or quant_max is None:
         return half if reduce_range else whole
-    widths = {_C.qint8: 256, _C.int8: 256, _C.qint32: 2**32, _C.int32: 2**32}
-    width = quant_max - quant_min + 1
-    if not 0 < width <= widths.get(dtype, width):
+    widest = whole[1] - whole[0] + 1
+    if dtype in _RANGES and not 0 < quant_max - quant_min + 1 <= widest:
         raise AssertionError(
-            f"observer: expected a range of at most {widths[dtype]} numbers for {dtype}, got "
+            f"observer: expected a range of at most {widest} numbers for {dtype}, got "
             f"{quant_min} to {quant_max}"
         )
     return (quant_min // 2, quant_max // 2) if reduce_range else (quant_min, quant_max)
@@ -154,6 +154,22 @@ def type_before_parametrizations(module: nn.Module) -> type:
 def has_no_children_ignoring_parametrizations(module: nn.Module) -> bool:
     """Whether a module has no modules inside, other than parametrizations."""
     return set(module._modules) <= {"parametrizations"}
+
+
+def pass_hooks_on(first: nn.Module, last: nn.Module, made: nn.Module, but: Any = ()) -> None:
+    """Register the hooks before `first` and after `last` at the module that takes their place;
+    those in `but` are left out."""
+    for key, before in first._forward_pre_hooks.items():
+        if before not in but:
+            with_kwargs = key in first._forward_pre_hooks_with_kwargs
+            made.register_forward_pre_hook(before, with_kwargs=with_kwargs)
+    for key, after in last._forward_hooks.items():
+        if after not in but:
+            made.register_forward_hook(
+                after,
+                with_kwargs=key in last._forward_hooks_with_kwargs,
+                always_call=key in last._forward_hooks_always_called,
+            )
 
 
 def activation_dtype(qconfig: Any) -> Any:

@@ -15,6 +15,7 @@ nor does the input.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Optional, Union
 
@@ -70,7 +71,7 @@ class _WeightOnlyLinear(nn.Module):
                 f"{type(self).__name__}: expected input of shape (..., {self.in_features}), got "
                 f"{tuple(input.shape)}"
             )
-        product = self._product(input.reshape(-1, self.in_features))
+        product = self._product(input.reshape(math.prod(input.shape[:-1]), self.in_features))
         product = product.reshape(*input.shape[:-1], self.out_features)
         return product if self.bias is None else product + self.bias
 
@@ -137,7 +138,7 @@ class Int4WeightOnlyLinear(_WeightOnlyLinear):
                 f"{group_size}, got {self.in_features}"
             )
         weight = nn.functional.pad(_wide_weight(linear), (0, 0, 0, -self.out_features % _ROWS))
-        groups = weight.reshape(len(weight), -1, group_size)
+        groups = weight.unflatten(1, (self.in_features // group_size, group_size))
         low, high = groups.amin(2), groups.amax(2)
         dtype = linear.weight.dtype
         scale = ((high - low) / 15).to(dtype)

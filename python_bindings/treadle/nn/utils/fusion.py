@@ -13,14 +13,19 @@ from treadle._C import Tensor
 from treadle.nn.parameter import Parameter
 
 
-def _check_modes(what: str, *modules: Any) -> None:
-    if any(module.training for module in modules):
+def _check(what: str, layer: Any, bn: Any) -> None:
+    if layer.training or bn.training:
         raise AssertionError(f"{what}: expected modules in evaluation mode; call eval() first")
+    if bn.running_mean is None:
+        raise AssertionError(
+            f"{what}: expected a normalisation with track_running_stats=True, got {bn}"
+        )
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A convolution that does what `conv` and after it `bn` do. AssertionError in training mode."""
-    _check_modes("fuse_conv_bn_eval", conv, bn)
+    """A convolution that does what `conv` and after it `bn` do. AssertionError in training mode,
+    and for a normalisation without running statistics."""
+    _check("fuse_conv_bn_eval", conv, bn)
     fused = copy.deepcopy(conv)
     fused.weight, fused.bias = fuse_conv_bn_weights(
         fused.weight,
@@ -74,8 +79,9 @@ def fuse_conv_bn_weights(
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """A linear layer that does what `linear` and after it `bn` do. AssertionError in training mode,
-    and where `bn` is for another number of features, unless it is for one."""
-    _check_modes("fuse_linear_bn_eval", linear, bn)
+    where `bn` has no running statistics, and where it is for another number of features, unless it
+    is for one."""
+    _check("fuse_linear_bn_eval", linear, bn)
     if bn.num_features not in (1, linear.out_features):
         raise AssertionError(
             f"fuse_linear_bn_eval: expected a normalisation of {linear.out_features} features or "

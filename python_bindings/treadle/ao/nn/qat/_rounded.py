@@ -1,4 +1,4 @@
-"""Functions that layers with rounded weights share.
+"""The base of float layers that round their weights.
 
 Example:
 
@@ -24,7 +24,8 @@ def settings_of(mod: nn.Module) -> Dict[str, Any]:
 
 
 class RoundsWeight(nn.Module):
-    """Comes before a class of nn. `weight_fake_quant` is of the QConfig; AssertionError without.
+    """A base that comes before a layer of nn. `weight_fake_quant`, which the QConfig makes, rounds
+    the weight. AssertionError without a QConfig.
 
     from_float() keeps the parameters of the float layer, so that an optimizer of it goes on.
     """

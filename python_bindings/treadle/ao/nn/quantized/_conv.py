@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, Optional, Sequence, Tuple, Union
 
 from treadle import _C, nn
 from treadle._C import Tensor
@@ -12,14 +12,13 @@ from treadle.ao.nn import intrinsic as nni
 from treadle.ao.nn import qat
 from treadle.ao.nn._weights import (
     WithState,
+    check_shape,
     check_type,
-    check_weight_dtype,
     empty_weight,
-    float_bias,
     qparams,
-    quantized_weight,
 )
 from treadle.ao.nn.intrinsic import qat as intrinsic_qat
+from treadle.ao.nn.quantized._from_float import quantized_parameters
 from treadle.nn._tuples import tuple_of
 
 _Ints = Union[int, Sequence[int]]
@@ -40,10 +39,12 @@ def even_padding(mod: Any) -> Tuple[int, ...]:
 class _Conv(WithState):
     """A convolution of a quantized input (N, in_channels, *sizes) of quint8 with a quantized weight
     (out_channels, in_channels / groups, *kernel_size); the result is quantized with `scale` and
-    `zero_point`. The bias is float32. ValueError for a padding_mode other than zeros."""
+    `zero_point`. The bias is float32. ValueError for a padding_mode other than zeros, a padding by
+    name, and channels that the groups do not divide."""
 
     _numbers = (("scale", float), ("zero_point", int))
-    _kept = ("_weight", "_bias")
+    _kept = ("weight", "bias")
+    _attributes = {"weight": "_weight", "bias": "_bias"}
     _dims = 0
     _relu = False
     _float_classes: Tuple[type, ...] = ()
@@ -65,6 +66,13 @@ class _Conv(WithState):
             raise ValueError(
                 f"{type(self).__name__}: expected padding_mode='zeros', got {padding_mode!r}"
             )
+        if isinstance(padding, str):
+            raise ValueError(f"{type(self).__name__}: expected padding as numbers, got {padding!r}")
+        if groups <= 0 or in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"{type(self).__name__}: expected channels in multiples of groups > 0, got "
+                f"{in_channels}, {out_channels} and groups={groups}"
+            )
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size: Any = tuple_of(kernel_size, self._dims)
         self.stride: Any = tuple_of(stride, self._dims)
@@ -73,9 +81,8 @@ class _Conv(WithState):
         self.padding_mode = padding_mode
         self.scale, self.zero_point = 1.0, 0
         shape = (out_channels, in_channels // groups, *self.kernel_size)
-        self.set_weight_bias(
-            empty_weight(shape, _C.qint8), _C.zeros(out_channels) if bias else None
-        )
+        weight = empty_weight(type(self).__name__, shape, _C.qint8, (_C.qint8,))
+        self.set_weight_bias(weight, _C.zeros(out_channels) if bias else None)
 
     def forward(self, input: Tensor) -> Tensor:
         """The result, quantized."""
@@ -108,22 +115,13 @@ class _Conv(WithState):
     def _weight_bias(self) -> Tuple[Tensor, Optional[Tensor]]:
         return self._weight, self._bias
 
-    # The names in a file have no underscore.
-
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        for name in self._kept:
-            destination[prefix + name[1:]] = destination.pop(prefix + name)
-
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        outside = {prefix + name[1:]: prefix + name for name in self._kept}
-        renamed = {outside.get(key, key): value for key, value in state_dict.items()}
-        super()._load_from_state_dict(renamed, prefix, *rest)
-        missing: List[str] = rest[2]
-        missing[:] = [
-            key[: len(prefix)] + key[len(prefix) + 1 :] if key in outside.values() else key
-            for key in missing
-        ]
+    def _check_loaded(self, name: str, value: Any) -> None:
+        if name == "weight":
+            check_shape(value, self._weight.shape)
+            if value.dtype != _C.qint8:
+                raise ValueError(f"expected a tensor of {_C.qint8}, got {value.dtype}")
+        elif value is not None:
+            check_shape(value, (self.out_channels,))
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
@@ -131,27 +129,18 @@ class _Conv(WithState):
         scale of a weight is the one from training, not computed anew."""
         check_type(f"nn.quantized.{cls.__name__}.from_float", mod, cls._float_classes)
         scale, zero_point = qparams(mod)
-        qconfig = mod.qconfig
-        if isinstance(mod, nn.Sequential):
-            mod = mod[0]
-        fuses = isinstance(mod, intrinsic_qat._ConvBnNd)
-        layer = mod.fused() if fuses else mod
-        observer = getattr(mod, "weight_fake_quant", None) or qconfig.weight()
-        check_weight_dtype(cls.__name__, observer.dtype, (_C.qint8,))
-        if not (use_precomputed_fake_quant and hasattr(mod, "weight_fake_quant")):
-            observer(layer.weight)
+        layer, weight, bias = quantized_parameters(cls.__name__, mod, use_precomputed_fake_quant)
         made = cls(
-            mod.in_channels,
-            mod.out_channels,
-            mod.kernel_size,
-            mod.stride,
-            even_padding(mod),
-            mod.dilation,
-            mod.groups,
-            layer.bias is not None,
-            mod.padding_mode,
+            layer.in_channels,
+            layer.out_channels,
+            layer.kernel_size,
+            layer.stride,
+            even_padding(layer),
+            layer.dilation,
+            layer.groups,
+            padding_mode=layer.padding_mode,
         )
-        made.set_weight_bias(quantized_weight(layer.weight, observer), float_bias(layer))
+        made.set_weight_bias(weight, bias)
         made.scale, made.zero_point = scale, zero_point
         return made.train(mod.training)
 

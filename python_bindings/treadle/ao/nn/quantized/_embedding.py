@@ -88,7 +88,7 @@ class _Table(WithState):
 
     def _rows(self, indices: Tensor) -> Tensor:
         """The rows for indices of one dimension, as floats."""
-        numbers, scales, zero_points = (part[indices] for part in self.weight())
+        numbers, scales, zero_points = (part.index_select(0, indices) for part in self.weight())
         return (numbers.float() - zero_points[:, None]) * scales[:, None]
 
     @property

@@ -25,7 +25,47 @@ def _refuse(name: str) -> NoReturn:
     )
 
 
-class FloatFunctional(nn.Module):
+class _Operations(nn.Module):
+    """Operations on ordinary tensors."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """RuntimeError: its methods are called, not it."""
+        del x
+        _refuse(type(self).__name__)
+
+    def _observed(self, result: Tensor) -> Tensor:
+        return result
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """x + y."""
+        return self._observed(_C.add(x, y))
+
+    def add_scalar(self, x: Tensor, y: float) -> Tensor:
+        """x + y, which is not observed: its scale follows from that of x."""
+        return _C.add(x, y)
+
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        """x * y."""
+        return self._observed(_C.mul(x, y))
+
+    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
+        """x * y, which is not observed: its scale follows from that of x."""
+        return _C.mul(x, y)
+
+    def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:
+        """cat(x, dim)."""
+        return self._observed(_C.cat(x, dim))
+
+    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
+        """relu(x + y)."""
+        return self._observed(_C.relu(_C.add(x, y)))
+
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+        """x @ y."""
+        return self._observed(_C.matmul(x, y))
+
+
+class FloatFunctional(_Operations):
     """Operations on ordinary tensors, whose results `activation_post_process` is called with; that
     is an Identity, and an observer after prepare()."""
 
@@ -33,75 +73,12 @@ class FloatFunctional(nn.Module):
         super().__init__()
         self.activation_post_process = nn.Identity()
 
-    def forward(self, x: Tensor) -> Tensor:
-        """RuntimeError: its methods are called, not it."""
-        del x
-        _refuse("FloatFunctional")
-
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """x + y."""
-        return self.activation_post_process(_C.add(x, y))
-
-    def add_scalar(self, x: Tensor, y: float) -> Tensor:
-        """x + y; as in PyTorch it is not passed to activation_post_process."""
-        return _C.add(x, y)
-
-    def mul(self, x: Tensor, y: Tensor) -> Tensor:
-        """x * y."""
-        return self.activation_post_process(_C.mul(x, y))
-
-    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
-        """x * y; as in PyTorch it is not passed to activation_post_process."""
-        return _C.mul(x, y)
-
-    def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:
-        """cat(x, dim)."""
-        return self.activation_post_process(_C.cat(x, dim))
-
-    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
-        """relu(x + y)."""
-        return self.activation_post_process(_C.relu(_C.add(x, y)))
-
-    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
-        """x @ y."""
-        return self.activation_post_process(_C.matmul(x, y))
+    def _observed(self, result: Tensor) -> Tensor:
+        return self.activation_post_process(result)
 
 
-class FXFloatFunctional(nn.Module):
+class FXFloatFunctional(_Operations):
     """The same operations, for graphs, which have observers of their own."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """RuntimeError: its methods are called, not it."""
-        del x
-        _refuse("FXFloatFunctional")
-
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """x + y."""
-        return _C.add(x, y)
-
-    def add_scalar(self, x: Tensor, y: float) -> Tensor:
-        """x + y."""
-        return _C.add(x, y)
-
-    def mul(self, x: Tensor, y: Tensor) -> Tensor:
-        """x * y."""
-        return _C.mul(x, y)
-
-    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
-        """x * y."""
-        return _C.mul(x, y)
-
-    def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:
-        """cat(x, dim)."""
-        return _C.cat(x, dim)
-
-    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
-        """relu(x + y)."""
-        return _C.relu(_C.add(x, y))
-
-    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
-        """x @ y."""
-        return _C.matmul(x, y)
 
 
 class QFunctional(WithState):
@@ -120,12 +97,10 @@ class QFunctional(WithState):
         del x
         _refuse("QFunctional")
 
-    def _passed_on(self, result: Tensor) -> Tensor:
-        return self.activation_post_process(result)
-
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """x + y."""
-        return self._passed_on(_C._quantized_add(x, y, self.scale, self.zero_point, False))
+        result = _C._quantized_add(x, y, self.scale, self.zero_point, False)
+        return self.activation_post_process(result)
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
         """x + y, with the scale of x and a zero point that is moved."""
@@ -133,7 +108,8 @@ class QFunctional(WithState):
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
         """x * y."""
-        return self._passed_on(_C._quantized_mul(x, y, self.scale, self.zero_point, False))
+        result = _C._quantized_mul(x, y, self.scale, self.zero_point, False)
+        return self.activation_post_process(result)
 
     def mul_scalar(self, x: Tensor, y: float) -> Tensor:
         """x * y, with the scale of x times |y|."""
@@ -141,11 +117,13 @@ class QFunctional(WithState):
 
     def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:
         """cat(x, dim)."""
-        return self._passed_on(_C._quantized_cat(list(x), dim, self.scale, self.zero_point))
+        result = _C._quantized_cat(list(x), dim, self.scale, self.zero_point)
+        return self.activation_post_process(result)
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
         """relu(x + y)."""
-        return self._passed_on(_C._quantized_add(x, y, self.scale, self.zero_point, True))
+        result = _C._quantized_add(x, y, self.scale, self.zero_point, True)
+        return self.activation_post_process(result)
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
         """x @ y."""

@@ -5,7 +5,7 @@ quantizes the result with its own scale. Some keep the scale of their argument."
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Tuple
 
 from treadle import nn
 from treadle._C import Tensor
@@ -16,15 +16,36 @@ from treadle.nn import functional
 
 
 class _InFloat(WithState):
-    """A float layer between dequantize() and a quantization with `scale` and `zero_point`."""
+    """A float layer between dequantize() and a quantization with `scale` and `zero_point`.
+
+    The arguments are PyTorch's; `_arguments` has their order. A layer is always in evaluation mode.
+    """
 
     _numbers = (("scale", float), ("zero_point", int))
     _relu = False
     _float_class: Any = None
+    _arguments: Tuple[str, ...] = ()
 
-    def __init__(self, *args: Any, scale: float = 1.0, zero_point: int = 0, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if len(args) > len(self._arguments):
+            raise TypeError(
+                f"{type(self).__name__}: expected at most {len(self._arguments)} arguments "
+                f"({', '.join(self._arguments)}), got {len(args)}"
+            )
+        given = {**dict(zip(self._arguments, args)), **kwargs}
+        given = {name.removeprefix("output_"): value for name, value in given.items()}
+        scale, zero_point = given.pop("scale", 1.0), given.pop("zero_point", 0)
+        parameters = {name: given.pop(name) for name in ("weight", "bias") if name in given}
+        super().__init__(**given)
+        for name, parameter in parameters.items():
+            setattr(self, name, parameter)
         self.scale, self.zero_point = float(scale), int(zero_point)
+        self.eval()
+
+    def train(self, mode: bool = True) -> Any:
+        """Evaluation mode, whatever the argument: a quantized layer is not trained."""
+        del mode
+        return super().train(False)
 
     def forward(self, input: Tensor) -> Tensor:
         """The result, quantized."""
@@ -45,7 +66,7 @@ class _InFloat(WithState):
         made._parameters = dict(layer._parameters)
         made._buffers = dict(layer._buffers)
         made.scale, made.zero_point = scale, zero_point
-        return made
+        return made.eval()
 
     def _get_name(self) -> str:
         return f"Quantized{type(self).__name__}"
@@ -56,30 +77,34 @@ class _InFloat(WithState):
         return ", ".join(part for part in (super().extra_repr(), own) if part)
 
 
-def _of(float_class: type, **more: Any) -> Any:
-    name = more.pop("name", float_class.__name__)
+def _of(float_class: type, arguments: str) -> Any:
+    name = float_class.__name__
     members = {
         "__doc__": f"nn.{name} of quantized tensors; the result has `scale` and `zero_point`.",
         "__module__": __name__,
         "_float_class": float_class,
-        **more,
+        "_arguments": tuple(arguments.split()),
     }
-    return type(name, (_InFloat, more.pop("base", float_class)), members)
+    return type(name, (_InFloat, float_class), members)
 
 
-BatchNorm2d = _of(nn.BatchNorm2d)
-BatchNorm3d = _of(nn.BatchNorm3d)
-ELU = _of(nn.ELU)
-GroupNorm = _of(nn.GroupNorm)
-Hardswish = _of(nn.Hardswish)
-InstanceNorm1d = _of(nn.InstanceNorm1d)
-InstanceNorm2d = _of(nn.InstanceNorm2d)
-InstanceNorm3d = _of(nn.InstanceNorm3d)
-LayerNorm = _of(nn.LayerNorm)
-LeakyReLU = _of(nn.LeakyReLU)
-PReLU = _of(nn.PReLU)
-Sigmoid = _of(nn.Sigmoid)
-Softmax = _of(nn.Softmax)
+_INSTANCE_NORM = "num_features weight bias scale zero_point eps momentum affine track_running_stats"
+
+BatchNorm2d = _of(nn.BatchNorm2d, "num_features eps momentum")
+BatchNorm3d = _of(nn.BatchNorm3d, "num_features eps momentum")
+ELU = _of(nn.ELU, "scale zero_point alpha")
+GroupNorm = _of(nn.GroupNorm, "num_groups num_channels weight bias scale zero_point eps affine")
+Hardswish = _of(nn.Hardswish, "scale zero_point")
+InstanceNorm1d = _of(nn.InstanceNorm1d, _INSTANCE_NORM)
+InstanceNorm2d = _of(nn.InstanceNorm2d, _INSTANCE_NORM)
+InstanceNorm3d = _of(nn.InstanceNorm3d, _INSTANCE_NORM)
+LayerNorm = _of(
+    nn.LayerNorm, "normalized_shape weight bias scale zero_point eps elementwise_affine"
+)
+LeakyReLU = _of(nn.LeakyReLU, "scale zero_point negative_slope inplace")
+PReLU = _of(nn.PReLU, "scale zero_point num_parameters")
+Sigmoid = _of(nn.Sigmoid, "scale zero_point")
+Softmax = _of(nn.Softmax, "dim scale zero_point")
 
 
 class BNReLU2d(BatchNorm2d):  # type: ignore[misc, valid-type]

@@ -12,14 +12,13 @@ from treadle.ao.nn import intrinsic as nni
 from treadle.ao.nn import qat
 from treadle.ao.nn._weights import (
     WithState,
+    check_shape,
     check_type,
-    check_weight_dtype,
     empty_weight,
-    float_bias,
     qparams,
-    quantized_weight,
 )
 from treadle.ao.nn.intrinsic import qat as intrinsic_qat
+from treadle.ao.nn.quantized._from_float import quantized_parameters
 from treadle.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 
@@ -33,7 +32,8 @@ class LinearPackedParams(WithState):
     def __init__(self, dtype: Any = _C.qint8) -> None:
         super().__init__()
         self.dtype = dtype
-        self._packed_params: Tuple[Tensor, Optional[Tensor]] = (empty_weight((1, 1), dtype), None)
+        weight = empty_weight("LinearPackedParams", (1, 1), dtype, (_C.qint8, _C.float16))
+        self._packed_params: Tuple[Tensor, Optional[Tensor]] = (weight, None)
 
     def set_weight_bias(self, weight: Tensor, bias: Optional[Tensor]) -> None:
         """Keep a weight, and a bias or None."""
@@ -50,6 +50,8 @@ class LinearPackedParams(WithState):
             got = tuple(weight.shape) if isinstance(weight, Tensor) else type(value).__name__
             if got != now:
                 raise ValueError(f"expected a weight of shape {now} and a bias, got {got}")
+            if value[1] is not None:
+                check_shape(value[1], now[:1])
 
     def forward(self, x: Tensor) -> Tensor:
         """The argument."""
@@ -62,6 +64,7 @@ class Linear(WithState):
 
     _version = 3
     _numbers = (("scale", float), ("zero_point", int))
+    _dtypes: Tuple[Any, ...] = (_C.qint8,)
     _relu = False
     _name = "QuantizedLinear"
     _float_classes = (
@@ -77,8 +80,8 @@ class Linear(WithState):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.scale, self.zero_point = 1.0, 0
+        weight = empty_weight(self._name, (out_features, in_features), dtype, self._dtypes)
         self._packed_params = LinearPackedParams(dtype)
-        weight = empty_weight((out_features, in_features), dtype)
         self.set_weight_bias(weight, _C.zeros(out_features) if bias_ else None)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -107,20 +110,9 @@ class Linear(WithState):
         scale of a weight is the one from training, not computed anew."""
         check_type(f"nn.quantized.{cls.__name__}.from_float", mod, cls._float_classes)
         scale, zero_point = qparams(mod)
-        if isinstance(mod, nni._FusedModule) and isinstance(mod, nn.Sequential):
-            qconfig = mod.qconfig
-            mod = mod[0]
-        else:
-            qconfig = mod.qconfig
-        if isinstance(mod, intrinsic_qat.LinearBn1d):
-            layer, observer = mod.fused(), mod.weight_fake_quant
-        else:
-            layer, observer = mod, getattr(mod, "weight_fake_quant", None) or qconfig.weight()
-        check_weight_dtype(cls.__name__, observer.dtype, (_C.qint8,))
-        if not (use_precomputed_fake_quant and hasattr(mod, "weight_fake_quant")):
-            observer(layer.weight)
-        made = cls(mod.in_features, mod.out_features, dtype=observer.dtype)
-        made.set_weight_bias(quantized_weight(layer.weight, observer), float_bias(layer))
+        layer, weight, bias = quantized_parameters(cls.__name__, mod, use_precomputed_fake_quant)
+        made = cls(layer.in_features, layer.out_features)
+        made.set_weight_bias(weight, bias)
         made.scale, made.zero_point = scale, zero_point
         return made.train(mod.training)
 

@@ -12,6 +12,7 @@ Functions that have no kernel for quantized tensors compute on the floats, and q
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, List, Optional, Sequence, Union
 
 from treadle import _C, _names
@@ -76,10 +77,11 @@ def _convolution(dims: int) -> Callable[..., Tensor]:
                 f"nn.quantized.functional.{name}: expected padding_mode='zeros', got "
                 f"{padding_mode!r}"
             )
-        if input.dtype != dtype or weight.dtype != _C.qint8:
+        if (input.dtype, weight.dtype, dtype) != (_C.quint8, _C.qint8, _C.quint8):
             raise NotImplementedError(
-                f"nn.quantized.functional.{name}: expected an input of {dtype} and a weight of "
-                f"{_C.qint8}, got {input.dtype} and {weight.dtype}"
+                f"nn.quantized.functional.{name}: expected an input of {_C.quint8}, a weight of "
+                f"{_C.qint8} and a result of {_C.quint8}, got {input.dtype}, {weight.dtype} and "
+                f"{dtype}"
             )
         lists: List[List[int]] = [
             list(tuple_of(value, dims)) for value in (stride, padding, dilation)
@@ -199,7 +201,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 def add_scalar(input: Tensor, number: float) -> Tensor:
     """input + number, with the input's scale and a zero point that is moved. Where that would leave
-    the range of the dtype, the scale is larger."""
+    the range of the dtype, the scale is larger. ValueError for a number that is not finite."""
+    _check_number("add_scalar", number)
     low, high = _ends(input.dtype)
     scale, zero_point = input.q_scale(), input.q_zero_point()
     least, most = (scale * (end - zero_point) + number for end in (low, high))
@@ -216,7 +219,8 @@ def add_scalar(input: Tensor, number: float) -> Tensor:
 
 def mul_scalar(input: Tensor, number: float) -> Tensor:
     """input * number, with the input's scale times |number|; with a negative number the range is
-    turned round."""
+    turned round. ValueError for a number that is not finite."""
+    _check_number("mul_scalar", number)
     low, high = _ends(input.dtype)
     scale, zero_point = input.q_scale(), input.q_zero_point()
     if number == 0:
@@ -228,6 +232,11 @@ def mul_scalar(input: Tensor, number: float) -> Tensor:
     )
 
 
+def _check_number(what: str, number: float) -> None:
+    if not math.isfinite(number):
+        raise ValueError(f"nn.quantized.functional.{what}: expected a finite number, got {number}")
+
+
 def _ends(dtype: Any) -> Any:
     info = iinfo(dtype)
     return info.min, info.max
@@ -235,6 +244,8 @@ def _ends(dtype: Any) -> Any:
 
 def matmul(x: Tensor, y: Tensor, scale: float, zero_point: int) -> Tensor:
     """x @ y, with a scale of its own."""
+    _check("matmul", x)
+    _check("matmul", y)
     return in_float(lambda a: a @ y.dequantize(), x, scale, zero_point)
 
 

@@ -9,12 +9,12 @@ is first needed. So a tensor is quantized where a quantized call takes it, and n
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from treadle import _C, nn
 from treadle._C import Tensor
 from treadle.ao.nn import quantized as nnq
-from treadle.ao.nn._weights import WithState, qparams
+from treadle.ao.nn._weights import WithState, qparams_of
 from treadle.ao.nn.quantized import dynamic as nnqd
 from treadle.ao.quantization.fx._patterns import (
     SUMS,
@@ -26,13 +26,14 @@ from treadle.ao.quantization.fx._patterns import (
     tensors_of,
 )
 from treadle.ao.quantization.fx._prepare import KNOWN
+from treadle.ao.quantization.fx._qconfigs import outer_names
 from treadle.ao.quantization.observer import _is_activation_post_process
 from treadle.ao.quantization.quantization_mappings import (
     DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
     DEFAULT_STATIC_QUANT_MODULE_MAPPINGS,
 )
 from treadle.ao.quantization.quantize import _remove_qconfig
-from treadle.fx import Graph, GraphModule, Node
+from treadle.fx import Graph, GraphModule, Node, map_arg
 from treadle.nn._tuples import tuple_of
 
 # Modules that give back what they are given once training is over, and those with a quantized form.
@@ -88,24 +89,23 @@ class QuantizedCat(_Scaled):
 class _Converted:
     """Writes the graph of quantized calls beside the one with observers."""
 
-    def __init__(self, model: GraphModule, precomputed: bool) -> None:
-        self._model, self._precomputed = model, precomputed
+    def __init__(self, model: GraphModule) -> None:
+        self._model = model
         self._known: Dict[str, Any] = getattr(model, KNOWN)
         self._graph = Graph()
         self._graph._codegen = copy.deepcopy(model.graph._codegen)
         self._floats: Dict[Node, Node] = {}
         self._quantized: Dict[Node, Node] = {}
-        # Modules by their paths in the new model.
-        self._made: Dict[str, nn.Module] = {}
+        # The new modules, by the nodes that call them.
+        self._made: Dict[Node, nn.Module] = {}
         self._inputs = 0
 
     def run(self) -> GraphModule:
         """The new model."""
         for node in self._model.graph.nodes:
             self._write(node)
-        for path, module in self._made.items():
-            self._model.add_submodule(path, module)
-        self._graph.eliminate_dead_code()
+        self._graph.eliminate_dead_code(self._has_effects)
+        self._add_modules()
         made = GraphModule(self._model, self._graph, type(self._model).__name__)
         made.meta = dict(self._model.meta)
         made.delete_all_unused_submodules()
@@ -143,6 +143,40 @@ class _Converted:
             return False
         return True
 
+    def _has_effects(self, node: Node) -> bool:
+        """Whether a node of the new graph stays, though nothing uses its result."""
+        if node.op == "call_module":
+            is_new = node in self._made
+            return not is_new and getattr(module_of(self._model, node), "_is_impure", False)
+        return node.is_impure()
+
+    # ---- new modules ----
+
+    def _call_module(self, path: str, module: nn.Module, args: Tuple[Any, ...]) -> Node:
+        """A call of a new module, which gets this path or a similar one."""
+        node = self._graph.call_module(path, args)
+        self._made[node] = module
+        return node
+
+    def _add_modules(self) -> None:
+        """Put the new modules into the model, at paths that nothing else has that the graph uses.
+        A layer that is quantized in one call may be a float layer in another."""
+        used: Set[str] = set()
+        for node in self._graph.nodes:
+            if node.op in ("call_module", "get_attr") and node not in self._made:
+                used.update(outer_names(str(node.target)))
+        for node in self._graph.nodes:
+            if node not in self._made:
+                continue
+            path = free = str(node.target)
+            count = 0
+            while free in used:
+                count += 1
+                free = f"{path}_{count}"
+            used.update(outer_names(free))
+            node.target = free
+            self._model.add_submodule(free, self._made[node])
+
     # ---- tensors in both forms ----
 
     def _float(self, node: Node) -> Node:
@@ -154,10 +188,14 @@ class _Converted:
         if node in self._quantized:
             return self._quantized[node]
         observer: Any = module_of(self._model, node)
+        if not _is_activation_post_process(observer):
+            raise ValueError(
+                "convert_fx: expected quantized calls for the results in output_quantized_idxs, "
+                f"got {node.name}, which computes on floats"
+            )
         source = self._float(node)
-        path = f"{source.name}_quantize"
-        self._made[path] = nnq.Quantize(*_qparams(observer), observer.dtype)
-        self._quantized[node] = self._graph.call_module(path, (source,))
+        made = nnq.Quantize(*qparams_of(observer), observer.dtype)
+        self._quantized[node] = self._call_module(f"{source.name}_quantize", made, (source,))
         return self._quantized[node]
 
     def _observer(self, node: Node) -> None:
@@ -175,8 +213,8 @@ class _Converted:
                 return observer
         return None
 
-    def _source(self, node: Node, kind: Optional[Kind]) -> Any:
-        return next(iter(tensors_of(node, kind or Kind.SHARES)), None)
+    def _source(self, node: Node, kind: Kind) -> Any:
+        return next(iter(tensors_of(node, kind)), None)
 
     # ---- calls ----
 
@@ -199,37 +237,20 @@ class _Converted:
             and source in self._quantized and module_of(self._model, source) is None
         )  # fmt: skip
 
-    def _add_module(self, path: str, module: nn.Module) -> str:
-        """Put a module into the new model, at a path that nothing has."""
-        free, count = path, 0
-        while free in self._made:
-            count += 1
-            free = f"{path}_{count}"
-        self._made[free] = module
-        return free
-
     def _layer(self, node: Node, form: str, qconfig: Any) -> None:
         module: Any = module_of(self._model, node)
         module.qconfig = qconfig
-        settings: Dict[str, Any] = {}
         if form == "static":
-            mapping = DEFAULT_STATIC_QUANT_MODULE_MAPPINGS
             module.activation_post_process = self._observer_after(node)
-            settings["use_precomputed_fake_quant"] = self._precomputed
-        else:
-            mapping = DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS
-        made = mapping[type(module)].from_float(module, **settings)
-        path = self._add_module(str(node.target), made)
-        if form == "static":
+            made = DEFAULT_STATIC_QUANT_MODULE_MAPPINGS[type(module)].from_float(module)
             source = self._as_quantized(self._source(node, Kind.LAYER))
-            self._quantized[node] = self._graph.call_module(path, (source,))
+            self._quantized[node] = self._call_module(str(node.target), made, (source,))
         else:
-            new = self._graph.node_copy(node, self._float)
-            new.target = path
-            self._floats[node] = new
+            new = self._floats[node] = self._graph.node_copy(node, self._float)
+            self._made[new] = DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS[type(module)].from_float(module)
 
-    def _weighted_layer(self, node: Node, qconfig: Any) -> Tuple[Any, Any]:
-        """A float layer for a function of a weight, and the observer of the weight."""
+    def _weighted_layer(self, node: Node, qconfig: Any) -> Any:
+        """A float layer for a function of a weight, with the observer of the weight."""
         dims = WEIGHTED[node.target]
         weight, bias = argument(node, 1, "weight"), argument(node, 2, "bias")
         observer = None
@@ -262,16 +283,15 @@ class _Converted:
         layer.qconfig = qconfig
         if observer is not None:
             layer.weight_fake_quant = observer
-        return layer.train(self._model.training), observer
+        return layer.train(self._model.training)
 
     def _dynamic_function(self, node: Node, qconfig: Any) -> None:
         if WEIGHTED[node.target]:
             self._floats[node] = self._graph.node_copy(node, self._float)
             return
-        layer, _ = self._weighted_layer(node, qconfig)
-        path = self._add_module(node.name, nnqd.Linear.from_float(layer))
+        made = nnqd.Linear.from_float(self._weighted_layer(node, qconfig))
         source = self._float(argument(node, 0, "input"))
-        self._floats[node] = self._graph.call_module(path, (source,))
+        self._floats[node] = self._call_module(node.name, made, (source,))
 
     def _function(self, node: Node, kind: Any, relu: Optional[Node]) -> None:
         observer = self._observer_after(relu or node)
@@ -279,17 +299,17 @@ class _Converted:
             self._as_quantized(source) for source in tensors_of(node, kind)
         )
         if kind is Kind.WEIGHTED:
-            layer, _ = self._weighted_layer(node, self._known["forms"][node.name][1])
+            layer = self._weighted_layer(node, self._known["forms"][node.name][1])
             layer.activation_post_process = observer
-            made: Any = DEFAULT_STATIC_QUANT_MODULE_MAPPINGS[type(layer)].from_float(layer, True)
+            made: Any = DEFAULT_STATIC_QUANT_MODULE_MAPPINGS[type(layer)].from_float(layer)
             made._relu = relu is not None
         elif kind is Kind.CAT:
-            made = QuantizedCat(*_qparams(observer))
+            made = QuantizedCat(*qparams_of(observer))
             args = (list(args), argument(node, 1, "dim", 0))
         else:
             operation = QuantizedAdd if node.target in SUMS else QuantizedMul
-            made = operation(*_qparams(observer), relu is not None)
-        self._quantized[node] = self._graph.call_module(self._add_module(node.name, made), args)
+            made = operation(*qparams_of(observer), relu is not None)
+        self._quantized[node] = self._call_module(node.name, made, args)
 
     def _same_call(self, node: Node, kind: Any) -> None:
         """A call on the quantized tensor itself, which keeps its scale."""
@@ -300,8 +320,7 @@ class _Converted:
             node, lambda old: quantized if old is source else self._float(old)
         )
         if isinstance(module, _EXCHANGED):
-            exchanged = DEFAULT_STATIC_QUANT_MODULE_MAPPINGS[type(module)].from_float(module)
-            new.target = self._add_module(str(node.target), exchanged)
+            self._made[new] = DEFAULT_STATIC_QUANT_MODULE_MAPPINGS[type(module)].from_float(module)
         self._quantized[node] = new
 
     def _output(self, node: Node) -> None:
@@ -311,23 +330,11 @@ class _Converted:
 
         def given(place: int, part: Any) -> Any:
             load: Callable[[Node], Node] = self._as_quantized if place in wanted else self._float
-            return _mapped(part, load)
+            return map_arg(part, load)
 
         made = [given(place, part) for place, part in enumerate(parts)]
         value: Any = type(result)(made) if isinstance(result, (list, tuple)) else made[0]
         self._graph.output(value, node.type)
-
-
-def _mapped(value: Any, function: Callable[[Node], Node]) -> Any:
-    from treadle.fx.node import map_arg
-
-    return map_arg(value, function)
-
-
-def _qparams(observer: Any) -> Tuple[float, int]:
-    holder = nn.Module()
-    holder.activation_post_process = observer
-    return qparams(holder)
 
 
 def _attribute(model: GraphModule, node: Node) -> Any:
@@ -336,6 +343,6 @@ def _attribute(model: GraphModule, node: Node) -> Any:
     return getattr(model.get_submodule(path), name)
 
 
-def convert(model: GraphModule, use_precomputed_fake_quant: bool = False) -> GraphModule:
+def convert(model: GraphModule) -> GraphModule:
     """The model of quantized calls for a prepared one, whose modules it takes over."""
-    return _Converted(model, use_precomputed_fake_quant).run()
+    return _Converted(model).run()

@@ -15,10 +15,12 @@ from typing import Any, Dict, Optional, Tuple
 
 from treadle import _C, nn
 from treadle.ao.nn import intrinsic as nni
+from treadle.ao.quantization.fuser_method_mappings import METHODS
 from treadle.ao.quantization.quantization_mappings import (
     DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
     DEFAULT_QAT_MODULE_MAPPINGS,
     DEFAULT_STATIC_QUANT_MODULE_MAPPINGS,
+    FIXED_RANGES,
 )
 from treadle.fx import GraphModule, Node
 from treadle.nn import functional
@@ -41,12 +43,12 @@ def _named(*names: str) -> Tuple[Any, ...]:
     found = []
     for name in names:
         found += [getattr(home, name) for home in (functional, _C) if hasattr(home, name)]
-        found += [name, f"{name}_"]
+        found.append(name)
     return tuple(dict.fromkeys(found))
 
 
-SUMS = (operator.add, operator.iadd, *_named("add"))
-PRODUCTS = (operator.mul, operator.imul, *_named("mul"))
+SUMS = (operator.add, operator.iadd, *_named("add", "add_"))
+PRODUCTS = (operator.mul, operator.imul, *_named("mul", "mul_"))
 # For each function of a weight: how many dimensions it goes over; 0 for a linear layer.
 WEIGHTED: Dict[Any, int] = {
     functional.linear: 0,
@@ -93,13 +95,13 @@ _MODULES: Dict[Any, Kind] = {
         ),
         Kind.SHARES,
     ),
-    **dict.fromkeys((nn.Hardsigmoid, nn.Sigmoid, nn.Softmax, nn.Tanh), Kind.FIXED),
+    **dict.fromkeys(FIXED_RANGES, Kind.FIXED),
 }
 _CALLS: Dict[Any, Kind] = {
     **dict.fromkeys(WEIGHTED, Kind.WEIGHTED),
     **dict.fromkeys((*SUMS, *PRODUCTS), Kind.BINARY),
     **dict.fromkeys(_named("cat"), Kind.CAT),
-    **dict.fromkeys(_named("relu"), Kind.RELU),
+    **dict.fromkeys(_named("relu", "relu_"), Kind.RELU),
     **dict.fromkeys(
         (
             operator.getitem,
@@ -129,27 +131,22 @@ _CALLS: Dict[Any, Kind] = {
         ),
         Kind.SHARES,
     ),
-    **dict.fromkeys(_named("hardsigmoid", "sigmoid", "tanh"), Kind.FIXED),
+    **dict.fromkeys(FIXED_RANGES, Kind.FIXED),
 }
+
+_CLAMP = _named("clamp")
+_INTERPOLATE = _named("interpolate")
+# The modes of interpolation that quantized tensors have.
+_MODES = frozenset(("nearest", "bilinear", "area"))
 
 # What gives numbers or sizes rather than tensors.
 _NO_TENSORS = frozenset(("size", "dim", "ndimension", "numel", "stride", "item", "tolist"))
 _NO_TENSOR_ATTRIBUTES = frozenset(("shape", "ndim", "dtype", "device", "layout", "is_cuda"))
 
 # Layers in a row that become one before anything else; the longest count first.
-FUSED_ROWS = (
-    *((conv, bn, nn.ReLU) for conv, bn in zip(
-        (nn.Conv1d, nn.Conv2d, nn.Conv3d), (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-    )),
-    (nn.Conv1d, nn.BatchNorm1d),
-    (nn.Conv2d, nn.BatchNorm2d),
-    (nn.Conv3d, nn.BatchNorm3d),
-    (nn.Linear, nn.BatchNorm1d),
-    (nn.Conv1d, nn.ReLU),
-    (nn.Conv2d, nn.ReLU),
-    (nn.Conv3d, nn.ReLU),
-    (nn.Linear, nn.ReLU),
-)  # fmt: skip
+FUSED_ROWS = sorted(
+    (row for row in METHODS if row[0] in DEFAULT_QAT_MODULE_MAPPINGS), key=len, reverse=True
+)
 
 
 def module_of(model: GraphModule, node: Any) -> Optional[nn.Module]:
@@ -186,6 +183,10 @@ def kind_of(model: GraphModule, node: Node) -> Optional[Kind]:
     if module is not None:
         if isinstance(module, nni._FusedModule):
             return Kind.LAYER if type(module) in _LAYERS else None
+        if getattr(module, "return_indices", False):
+            return None
+        if isinstance(module, nn.Upsample) and module.mode not in _MODES:
+            return None
         return _MODULES.get(type(module))
     if node.op not in ("call_function", "call_method") or not gives_tensor(node):
         return None
@@ -196,12 +197,25 @@ def kind_of(model: GraphModule, node: Node) -> Optional[Kind]:
     if kind is Kind.BINARY:
         takes_two = len(node.args) == 2 and not node.kwargs
         return kind if takes_two and all(map(gives_tensor, node.args)) else None
+    if kind is Kind.SHARES and not _keeps_scale(node):
+        return None
+    if kind is Kind.CAT and not isinstance(argument(node, 0, "tensors"), (list, tuple)):
+        return None  # the tensors are known when the graph runs
     if kind is Kind.WEIGHTED:
         weight = argument(node, 1, "weight")
         if module_of(model, weight) is not None:  # its observer
             weight = weight.all_input_nodes[0]
         return kind if isinstance(weight, Node) and weight.op == "get_attr" else None
     return kind
+
+
+def _keeps_scale(node: Node) -> bool:
+    """Whether a call of the kind SHARES does so with its arguments, too."""
+    if node.target in _INTERPOLATE:
+        return argument(node, 3, "mode", "nearest") in _MODES
+    if node.target in _CLAMP:
+        return not any(map(gives_tensor, node.all_input_nodes[1:]))
+    return not node.kwargs.get("return_indices", False)
 
 
 def argument(node: Node, place: int, name: str, default: Any = None) -> Any:

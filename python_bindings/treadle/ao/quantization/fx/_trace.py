@@ -11,6 +11,8 @@ Example:
 from __future__ import annotations
 
 import copy
+import inspect
+import operator
 from typing import Any, Dict, List, Sequence, Tuple
 
 from treadle import nn
@@ -63,7 +65,39 @@ def traced_model(
     _exchange_functionals(model)
     tracer = QuantizationTracer(names, classes)
     made = GraphModule(model, tracer.trace(model), type(model).__name__)
+    _use_results(made)
     return made, dict(tracer.node_name_to_scope)
+
+
+def _writes_argument(model: GraphModule, node: Node) -> bool:
+    """Whether a call may write its first argument, and give it back."""
+    if node.op == "call_module":
+        return bool(getattr(module_of(model, node), "inplace", False))
+    if node.op not in ("call_method", "call_function"):
+        return False
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    if name.endswith("_") and not name.endswith("__"):
+        return True
+    if node.target in (operator.iadd, operator.imul):
+        return True
+    try:
+        given = inspect.signature(node.target).bind(*node.args, **node.kwargs)
+    except (TypeError, ValueError):  # a method, or a function of C++
+        return False
+    return bool(given.arguments.get("inplace", False))
+
+
+def _use_results(model: GraphModule) -> None:
+    """Let what comes after a call that writes its argument use the result of the call: the
+    quantized form of the call writes nothing."""
+    earlier = set()
+    for node in model.graph.nodes:
+        earlier.add(node)
+        if node.args and isinstance(node.args[0], Node) and _writes_argument(model, node):
+            for user in list(node.args[0].users):
+                if user not in earlier:
+                    user.replace_input_with(node.args[0], node)
+    model.recompile()
 
 
 def _row_from(model: GraphModule, first: Node, kinds: Tuple[type, ...]) -> List[Node]:

@@ -102,6 +102,8 @@ class _WithBn(RoundsWeight):
     def forward(self, input: Tensor) -> Tensor:
         """The normalised result."""
         factor = self.bn.weight / _C.sqrt(self.bn.running_var + self.bn.eps)
+        # Residual networks begin with normalisations of weight 0, by which nothing can be divided.
+        factor = _C.where(factor == 0, _C.ones_like(factor), factor)
         rows = [-1] + [1] * (self.weight.dim() - 1)
         weight = self.weight_fake_quant(self.weight * factor.reshape(rows))
         result = self._of_input(input, weight)

@@ -12,18 +12,20 @@ from treadle.ao.nn import intrinsic as nni
 from treadle.ao.nn import qat
 from treadle.ao.nn._weights import check_type, float_bias
 from treadle.ao.nn.quantized._linear import Linear as _StaticLinear
-from treadle.ao.nn.quantized.dynamic._weights import dynamic_linear, weight_for
+from treadle.ao.nn.quantized.dynamic._weights import DTYPES, dynamic_linear, weight_for
 from treadle.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 
 class Linear(_StaticLinear):
-    """x @ weight.T + bias for floats `x` (*, in_features); the result is of their dtype.
+    """x @ weight.T + bias for floats `x` (*, in_features); the result is of their dtype. TypeError
+    for other numbers.
 
     The weight is quantized to qint8, or kept as float16, by the dtype that it is made with.
     """
 
     _version = 4
     _name = "DynamicQuantizedLinear"
+    _dtypes = DTYPES
     _float_classes = (  # type: ignore[assignment]
         nn.Linear,
         NonDynamicallyQuantizableLinear,

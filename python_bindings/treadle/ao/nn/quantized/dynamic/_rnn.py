@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 from treadle import _C, nn
 from treadle._C import Tensor
 from treadle.ao.nn._weights import WithState, check_type, empty_weight
-from treadle.ao.nn.quantized.dynamic._weights import dynamic_linear, weight_for
+from treadle.ao.nn.quantized.dynamic._weights import DTYPES, dynamic_linear, weight_for
 from treadle.nn import functional
 from treadle.nn.utils.rnn import PackedSequence
 
@@ -70,10 +70,18 @@ class PackedParameter(WithState):
             raise ValueError(f"expected weights and biases of shapes {shapes}")
 
 
-def _check_state(what: str, state: Any, shape: Tuple[int, ...]) -> None:
-    got = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__
-    if got != shape:
-        raise RuntimeError(f"{what}: expected a state of shape {shape}, got {got}")
+def _states_of(what: str, hx: Any, count: int, shape: Tuple[int, ...], like: Tensor) -> _States:
+    """The states that a caller gave, or zeros in the dtype of `like`."""
+    if hx is None:
+        return (_C.zeros(shape, dtype=like.dtype, device=like.device),) * count
+    states = tuple(hx) if count > 1 and isinstance(hx, (tuple, list)) else (hx,)
+    if len(states) != count:
+        raise RuntimeError(f"{what}: expected the {count} states h and c, got {len(states)}")
+    for state in states:
+        got = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__
+        if got != shape:
+            raise RuntimeError(f"{what}: expected a state of shape {shape}, got {got}")
+    return states
 
 
 class _Recurrent(nn.Module):
@@ -105,7 +113,8 @@ class _Recurrent(nn.Module):
             inputs = hidden_size * (1 + bidirectional) if layer else input_size
             for _ in range(1 + bidirectional):
                 biases = [_C.zeros(rows) if bias else None for _ in range(2)]
-                parts = [empty_weight((rows, size), dtype) for size in (inputs, hidden_size)]
+                sizes = ((rows, inputs), (rows, hidden_size))
+                parts = [empty_weight(self._get_name(), size, dtype, DTYPES) for size in sizes]
                 weights.append(PackedParameter((*parts, *biases)))  # type: ignore[arg-type]
         self._all_weight_values = nn.ModuleList(weights)
 
@@ -182,13 +191,7 @@ class _Recurrent(nn.Module):
     def _given(self, hx: Any, batch: int, like: Tensor) -> _States:
         count = _KINDS[self._mode][1]
         shape = (self.num_layers * (1 + self.bidirectional), batch, self.hidden_size)
-        if hx is None:
-            zeros = _C.zeros(shape, dtype=like.dtype, device=like.device)
-            return (zeros,) * count
-        states = tuple(hx) if count == 2 else (hx,)
-        for state in states:
-            _check_state(self._get_name(), state, shape)
-        return states
+        return _states_of(self._get_name(), hx, count, shape, like)
 
     def forward(self, input: Union[Tensor, PackedSequence], hx: Any = None) -> Tuple[Any, Any]:
         """The states after each step, and those at the end; see the layer of nn.
@@ -211,8 +214,8 @@ class _Recurrent(nn.Module):
         if count == 0:
             raise RuntimeError(f"{self._get_name()}: expected one step or more, got none")
         states = self._given(hx, batch, data)
-        rows, ends = self._run(steps.reshape(count * batch, -1), [batch] * count, states)
-        output = rows.reshape(count, batch, -1)
+        rows, ends = self._run(steps.flatten(0, 1), [batch] * count, states)
+        output = rows.unflatten(0, (count, batch))
         output = output.transpose(0, 1) if self.batch_first else output
         return output, self._returned(ends)
 
@@ -296,8 +299,10 @@ class _Cell(WithState):
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         self.weight_dtype = dtype
         rows = _KINDS[self._kind()][0] * hidden_size
-        self._packed_weight_ih = empty_weight((rows, input_size), dtype)
-        self._packed_weight_hh = empty_weight((rows, hidden_size), dtype)
+        self._packed_weight_ih, self._packed_weight_hh = (
+            empty_weight(self._get_name(), (rows, size), dtype, DTYPES)
+            for size in (input_size, hidden_size)
+        )
         self.bias_ih, self.bias_hh = (_C.zeros(rows) if bias else None for _ in range(2))
 
     def _kind(self) -> str:
@@ -324,14 +329,10 @@ class _Cell(WithState):
             )
         _, count, step = _KINDS[self._kind()]
         shape = (*input.shape[:-1], self.hidden_size)
-        if hx is None:
-            hx = (_C.zeros(shape, dtype=input.dtype, device=input.device),) * count
-        elif count == 1:
-            hx = (hx,)
-        for state in hx:
-            _check_state(self._get_name(), state, shape)
+        states = _states_of(self._get_name(), hx, count, shape, input)
         from_input = dynamic_linear(input, self._packed_weight_ih, self.bias_ih)
-        return step(from_input, dynamic_linear(hx[0], self._packed_weight_hh, self.bias_hh), hx)
+        from_state = dynamic_linear(states[0], self._packed_weight_hh, self.bias_hh)
+        return step(from_input, from_state, states)
 
     def get_weight(self) -> Dict[str, Tensor]:
         """The quantized weights."""
