@@ -178,9 +178,8 @@ def test_indices_that_are_changed_later_are_refused() -> None:
         ),
         (
             lambda s: s.sparse_resize_((5, 5), 2, 0),
-            NotImplementedError,
-            "sparse_resize_: expected a tensor that may change its size, got one of "
-            "treadle.sparse_csr and shape (4, 4); sparse tensors keep theirs",
+            RuntimeError,
+            "sparse_resize_: expected a sparse_coo tensor, got a sparse_csr one of shape (4, 4)",
         ),
         (
             lambda s: s.to_sparse_bsr((3, 2)),
