@@ -1,6 +1,6 @@
 """A graph network: from a few nodes with labels, along the edges, it labels all the others.
 
-    python -m treadle.run examples/graph_network.py            # 2 s on one core
+    python -m treadle.run examples/graph_network.py            # 3 s on one core
     python -m treadle.run examples/graph_network.py --small    # 1 s
 
 The graph is made here: communities whose members know each other more often than they know others,
