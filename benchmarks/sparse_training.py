@@ -99,9 +99,7 @@ def recommender(library: Any, films: int, width: int, batch: int, of_tables: str
             super().__init__()
             self.seen = nn.EmbeddingBag(films, width, mode="mean", sparse=True)
             self.film = nn.Embedding(films, width, sparse=True)
-            self.read = nn.Sequential(
-                nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, 1)
-            )
+            self.read = nn.Sequential(nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, 1))
 
         def forward(self, seen: Any, offsets: Any, film: Any) -> Any:
             both = library.cat([self.seen(seen, offsets), self.film(film)], dim=1)
@@ -152,7 +150,9 @@ PROGRAMS: Dict[str, Callable[[Any], Step]] = {
 
 
 def require_same_losses(name: str, steps: Dict[str, Step], count: int = 20) -> None:
-    losses = {library: [float(step().detach()) for _ in range(count)] for library, step in steps.items()}
+    losses = {
+        library: [float(step().detach()) for _ in range(count)] for library, step in steps.items()
+    }
     wanted = losses["PyTorch"]
     apart = max(abs(a / b - 1) for a, b in zip(losses["Treadle"], wanted))
     if not apart <= 1e-5:

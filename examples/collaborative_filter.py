@@ -80,7 +80,6 @@ class Filter(nn.Module):
         read = self.network(torch.cat([self.user_vectors(users), self.film_vectors(films)], dim=-1))
         return self.last(self.dropout(torch.cat([product, read], dim=-1))).squeeze(-1)
 
-
     def tables(self) -> list[nn.Parameter]:
         """The parameters whose gradients are sparse."""
         kinds = (nn.Embedding, nn.EmbeddingBag)

@@ -696,9 +696,9 @@ class Fused(Optimizer):
                     cls.run_sparse(group, params[place], scaled, states[place])
                 if not strided:
                     return
-                params, grads, states = (
-                    [values[place] for place in strided] for values in (params, grads, states)
-                )
+                params = [params[place] for place in strided]
+                grads = [grads[place] for place in strided]
+                states = [states[place] for place in strided]
         if group["differentiable"]:
             cls.run_recorded(group, params, grads, states)
         else:

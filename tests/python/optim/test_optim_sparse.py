@@ -176,3 +176,21 @@ def test_lbfgs_takes_sparse_gradients() -> None:
         optimizer.step(loss)
         found.append(weight.detach())
     assert_close(*found)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adagrad"])
+def test_a_scaler_that_leaves_its_work_to_the_step(name: str) -> None:
+    found = []
+    for scale in (1.0, 8.0):
+        weight = treadle.ones(3, 2, requires_grad=True)
+        optimizer = getattr(optim, name)([weight], lr=0.1, fused=True)
+        scaler = treadle.amp.GradScaler("cpu", init_scale=scale)
+        rows = F.embedding(treadle.tensor([1, 1, 2]), weight, sparse=True)
+        scaler.scale((rows * treadle.arange(6.0).reshape(3, 2)).sum()).backward()
+        scaler.step(optimizer)
+        found.append(weight.detach())
+        scaler.scale((F.embedding(treadle.tensor([0]), weight, sparse=True) / 0).sum()).backward()
+        scaler.step(optimizer)  # of infinite gradients: left out
+        assert weight.detach().equal(found[-1])
+    assert_close(*found)
+    assert not found[0][1:].equal(treadle.ones(2, 2))

@@ -175,7 +175,8 @@ def test_reduced_products(reduce: str) -> None:
     [
         (
             (treadle.eye(2), treadle.ones(2, 1), "mean"),
-            "mm: expected a sparse and a strided matrix for reduce, got layouts strided and strided",
+            "mm: expected a sparse and a strided matrix for reduce, got layouts strided and "
+            "strided",
         ),
         (
             (treadle.eye(2).to_sparse_csr(), treadle.ones(3, 1), "mean"),
