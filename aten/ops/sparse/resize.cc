@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/copy_.h"
 #include "aten/ops/new_zeros.h"
+#include "aten/ops/resize_as_sparse_.h"
 #include "aten/ops/slice.h"
 #include "aten/ops/sparse/contents.h"
 #include "aten/ops/sparse_resize_.h"
@@ -87,6 +88,14 @@ Tensor sparse_resize_and_clear_(const Tensor& self, IntList size, int64_t sparse
                                 int64_t dense_dim) {
   const char* const op = "sparse_resize_and_clear_";
   return cleared(op, self, size, checked_split(op, self, size, sparse_dim, dense_dim));
+}
+
+Tensor resize_as_sparse_(const Tensor& self, const Tensor& the_template) {
+  check<ErrorKind::Runtime>(sparse::is_coo(the_template), OpName("resize_as_sparse_"),
+                            "expected a sparse_coo template, got a ",
+                            name_of(the_template.layout()), " one of shape ", the_template.sizes());
+  const sparse::Coo coo = sparse::coo_of("resize_as_sparse_", the_template);
+  return aten::sparse_resize_(self, coo.sizes, coo.sparse_dim(), coo.values.dim() - 1);
 }
 
 }  // namespace treadle::composite

@@ -67,6 +67,7 @@ UNCHANGED = {
     "detach_": "cuts the history; double backward through what was saved raises",
     "share_memory_": "moves the bytes as they are",
     "rename_": "names are no part of the values",
+    "resize_as_sparse_": "of sparse tensors, which must not require grad",
     "sparse_resize_": "of sparse tensors, which must not require grad",
     "sparse_resize_and_clear_": "of sparse tensors, which must not require grad",
 }

@@ -215,6 +215,7 @@ def test_a_sparse_tensor_takes_another_size() -> None:
     assert (rows.shape, rows._nnz(), rows.sparse_dim(), rows.dense_dim()) == ((2, 5, 1), 0, 2, 1)
     rows.sparse_resize_((4,), 1, 0)  # without entries any size
     assert rows.to_dense().tolist() == [0, 0, 0, 0]
+    assert treadle.resize_as_sparse_(rows, s) is rows and rows.shape == (3, 4)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +248,11 @@ def test_tensors_that_keep_their_size() -> None:
         treadle.eye(2).sparse_resize_and_clear_((2, 2), 2, 0)
     assert str(error.value) == (
         "sparse_resize_and_clear_: expected a sparse_coo tensor, got a strided one of shape (2, 2)"
+    )
+    with pytest.raises(RuntimeError) as error:
+        treadle.eye(2).to_sparse().resize_as_sparse_(treadle.eye(2))
+    assert str(error.value) == (
+        "resize_as_sparse_: expected a sparse_coo template, got a strided one of shape (2, 2)"
     )
     leaf = treadle.eye(2).to_sparse().requires_grad_()
     with pytest.raises(RuntimeError) as error:
