@@ -1,12 +1,12 @@
 """A graph network: from a few nodes with labels, along the edges, it labels all the others.
 
-    python -m treadle.run examples/graph_network.py            # 2 s on one core
+    python -m treadle.run examples/graph_network.py            # 3 s on one core
     python -m treadle.run examples/graph_network.py --small    # 1 s
 
 The graph is made here: communities whose members know each other more often than they know others,
 each with a feature that says little by itself. A layer takes the mean over a node's neighbours,
-weighted by the degrees of both (Kipf and Welling, 2017), by gathering along the edges and adding
-into their targets. The same network without the edges shows what they are worth.
+weighted by the degrees of both (Kipf and Welling, 2017): a product with the adjacency of the graph,
+a sparse matrix by rows. The same network without the edges shows what they are worth.
 
 Reaches: accuracy >= 0.95 (small: >= 0.9), on nodes without a label
 """
@@ -29,14 +29,9 @@ class GraphConvolution(nn.Module):
         self.linear = nn.Linear(inputs, outputs, bias=False)
         self.bias = nn.Parameter(torch.zeros(outputs))
 
-    def forward(
-        self, nodes: torch.Tensor, edges: torch.Tensor, weights: torch.Tensor
-    ) -> torch.Tensor:
-        """Nodes (N, inputs) and edges (2, E), from the first to the second, to (N, outputs)."""
-        source, target = edges
-        values = self.linear(nodes)
-        sent = values[source] * weights.unsqueeze(1)
-        return torch.zeros_like(values).index_add_(0, target, sent) + self.bias
+    def forward(self, nodes: torch.Tensor, links: torch.Tensor) -> torch.Tensor:
+        """Nodes (N, inputs) and sparse links (N, N), from columns to rows, to (N, outputs)."""
+        return links @ self.linear(nodes) + self.bias
 
 
 class Network(nn.Module):
@@ -45,12 +40,10 @@ class Network(nn.Module):
         self.first = GraphConvolution(inputs, hidden)
         self.second = GraphConvolution(hidden, classes)
 
-    def forward(
-        self, nodes: torch.Tensor, edges: torch.Tensor, weights: torch.Tensor
-    ) -> torch.Tensor:
+    def forward(self, nodes: torch.Tensor, links: torch.Tensor) -> torch.Tensor:
         nodes = F.dropout(nodes, 0.2, self.training)
-        nodes = F.dropout(F.relu(self.first(nodes, edges, weights)), 0.5, self.training)
-        return self.second(nodes, edges, weights)
+        nodes = F.dropout(F.relu(self.first(nodes, links)), 0.5, self.training)
+        return self.second(nodes, links)
 
 
 def communities(
@@ -66,13 +59,13 @@ def communities(
     return 0.5 * centres[labels] + torch.randn(len(labels), 8), edges, labels
 
 
-def with_loops(edges: torch.Tensor, nodes: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The edges and one from each node to itself, with their weights 1 / sqrt(degree * degree)."""
+def with_loops(edges: torch.Tensor, nodes: int) -> torch.Tensor:
+    """The edges and one from each node to itself, of weights 1 / sqrt(degree * degree), by rows."""
     loops = torch.arange(nodes).expand(2, nodes)
     edges = torch.cat([edges, loops], dim=1)
-    source, target = edges
-    degrees = torch.zeros(nodes).scatter_add_(0, target, torch.ones(edges.shape[1]))
-    return edges, (degrees[source] * degrees[target]).rsqrt()
+    degrees = torch.bincount(edges[1], minlength=nodes)
+    weights = (degrees[edges[0]] * degrees[edges[1]]).float().rsqrt()
+    return torch.sparse_coo_tensor(edges.flip(0), weights, (nodes, nodes)).to_sparse_csr()
 
 
 def main() -> None:
@@ -82,7 +75,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(options.seed)
 
-    count, size = (4, 50) if options.small else (6, 300)
+    count, size = (4, 50) if options.small else (6, 500)
     # About 10 neighbours inside and 3 outside, however large the graph is.
     nodes, edges, labels = communities(count, size, 10 / size, 3 / (size * (count - 1)))
     order = torch.randperm(len(labels))
@@ -94,27 +87,27 @@ def main() -> None:
 
     results = {}
     for name, used in (("without edges", edges[:, :0]), ("with edges", edges)):
-        linked, weights = with_loops(used, len(labels))
+        links = with_loops(used, len(labels))
         network = Network(nodes.shape[1], 32, count)
         optimizer = torch.optim.Adam(network.parameters(), lr=0.01, weight_decay=5e-4)
         best, best_loss = copy.deepcopy(network.state_dict()), float("inf")
         for _ in range(100 if options.small else 200):
             network.train()
             optimizer.zero_grad()
-            scores = network(nodes, linked, weights)
+            scores = network(nodes, links)
             F.cross_entropy(scores[known], labels[known]).backward()
             optimizer.step()
 
             # The weights kept are those that do best on nodes that are only watched.
             network.eval()
             with torch.no_grad():
-                scores = network(nodes, linked, weights)
+                scores = network(nodes, links)
                 loss = F.cross_entropy(scores[watched], labels[watched]).item()
             if loss < best_loss:
                 best, best_loss = copy.deepcopy(network.state_dict()), loss
         network.load_state_dict(best)
         with torch.no_grad():
-            found = network(nodes, linked, weights).argmax(dim=1)
+            found = network(nodes, links).argmax(dim=1)
         results[name] = (found[rest] == labels[rest]).double().mean().item()
         print(f"{name}: accuracy {results[name]:.4f}")
     print(f"accuracy {results['with edges']:.4f}")

@@ -21,6 +21,7 @@
 #include "aten/ops/reductions/gradients.h"
 #include "aten/ops/resampling/gradients.h"
 #include "aten/ops/sparse/gradients.h"
+#include "aten/ops/sparse/gradients_triangular.h"
 #include "aten/ops/special/gradients.h"
 #include "aten/ops/statistics/gradients.h"
 #include "aten/ops/views/gradients.h"

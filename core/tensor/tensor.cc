@@ -174,8 +174,9 @@ void TensorImpl::set_geometry(IntList sizes, IntList strides, int64_t offset) {
 }
 
 void TensorImpl::set_contiguous_sizes(IntList sizes) {
-  const DimVector strides = contiguous_strides(sizes);
-  set_geometry(sizes, strides, offset_);
+  sizes_.assign(sizes.begin(), sizes.end());
+  strides_ = contiguous_strides(sizes);
+  refresh();
 }
 
 void TensorImpl::detach_version() {

@@ -22,8 +22,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
     const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
     int64_t mode, bool sparse, const Tensor& per_sample_weights, bool include_last_offset,
     std::optional<int64_t> padding_idx) {
-  check<ErrorKind::NotImplemented>(!sparse, OpName("embedding_bag"),
-                                   "expected sparse = False, got True");
+  check<ErrorKind::Value>(!(sparse && mode == 2), OpName("embedding_bag"),
+                          "expected sparse = False for mode 2 (max), got True");
   check<ErrorKind::Runtime>(!(scale_grad_by_freq && mode == 2), OpName("embedding_bag"),
                             "expected scale_grad_by_freq = False for mode 2 (max), "
                             "got True");
@@ -35,7 +35,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
     padding = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
   }
   return aten::_embedding_bag(weight, as_indices("indices", indices),
-                              as_indices("offsets", offsets), scale_grad_by_freq, mode,
+                              as_indices("offsets", offsets), scale_grad_by_freq, mode, sparse,
                               per_sample_weights, include_last_offset, padding);
 }
 

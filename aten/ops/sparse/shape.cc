@@ -52,4 +52,13 @@ TensorSpec csr_row_dots(const char* op, const Tensor& values1, const Tensor& cro
   return {{col.numel()}, values1.dtype()};
 }
 
+TensorSpec csr_triangular_solve(const char* op, const Tensor& values, const Tensor& crow,
+                                const Tensor& col, const Tensor& other) {
+  require_matrix(op, values, crow, col);
+  require_2d(op, other);
+  check<ErrorKind::Runtime>(other.size(0) == crow.numel() - 1, OpName(op), "expected ",
+                            crow.numel() - 1, " rows of right sides, got shape ", other.sizes());
+  return {DimVector(other.sizes()), values.dtype()};
+}
+
 }  // namespace treadle::shape

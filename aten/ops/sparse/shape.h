@@ -7,6 +7,7 @@
 #include "aten/ops/_csr_mm.h"
 #include "aten/ops/_csr_row_dots.h"
 #include "aten/ops/_csr_sampled_mm.h"
+#include "aten/ops/_csr_triangular_solve.h"
 
 namespace treadle::shape {
 
@@ -17,5 +18,8 @@ TensorSpec csr_sampled_mm(const char* op, const Tensor& a, const Tensor& b, cons
 TensorSpec csr_row_dots(const char* op, const Tensor& values1, const Tensor& crow1,
                         const Tensor& col1, const Tensor& values2, const Tensor& crow2,
                         const Tensor& col2, const Tensor& crow, const Tensor& col);
+
+TensorSpec csr_triangular_solve(const char* op, const Tensor& values, const Tensor& crow,
+                                const Tensor& col, const Tensor& other);
 
 }  // namespace treadle::shape

@@ -276,18 +276,6 @@ def to_sparse_coo(self: Tensor) -> Tensor:
     return self.to_sparse()
 
 
-def _of_changing_sizes(name: str) -> Callable[..., Any]:
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(
-            f"{name}: expected a tensor that may change its size, got one of {self.layout} and "
-            f"shape {tuple(self.shape)}; sparse tensors keep theirs"
-        )
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = "Raises: a sparse tensor keeps its size."
-    return method
-
-
 def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> Tensor:
     """The padded form of a nested tensor; RuntimeError for a dense one."""
     raise RuntimeError("to_padded_tensor: expected a nested tensor, got a dense one")
@@ -405,8 +393,6 @@ def install() -> None:
         setattr(Tensor, method.__name__, method)
     for name in meta.__all__:
         setattr(Tensor, name, getattr(meta, name))
-    for name in ("sparse_resize_", "sparse_resize_and_clear_"):
-        setattr(Tensor, name, _of_changing_sizes(name))
     Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)  # type: ignore[assignment]
     for name in _OF_PACKAGE.split():
         setattr(Tensor, name, _of_package(name))

@@ -9,6 +9,7 @@ from typing import Any, Iterable, Optional, Union
 from treadle import _C
 from treadle._C import Tensor
 
+from ._sparse import add_rows, entries, rows_at, write_rows
 from .optimizer import (
     Fused,
     check_implementation,
@@ -110,6 +111,22 @@ class Adagrad(Fused):
                 maximize=group["maximize"],
                 grad_scale=grad_scale,
             )
+
+    @classmethod
+    def run_sparse(
+        cls, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Tensor]
+    ) -> None:
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        step = number(state["step"].add_(1))
+        at, values = entries(grad)
+        totals = rows_at(state["sum"], at).addcmul_(values, values)
+        write_rows(state["sum"], at, totals)
+        rate = number(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
+        change = values / totals.sqrt_().add_(group["eps"])
+        add_rows(param, at, change, rate if group["maximize"] else -rate)
+
+    update_with_sparse = Fused.update
 
     @classmethod
     def run_recorded(

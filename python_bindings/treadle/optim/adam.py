@@ -33,6 +33,7 @@ class Adam(Fused):
     """
 
     _counts_steps = True
+    _refuses_sparse = "Adam does not support sparse gradients, please consider SparseAdam instead"
 
     def __init__(
         self,

@@ -75,7 +75,7 @@ class LBFGS(Optimizer):
 
     def _flat_grad(self) -> Tensor:
         parts = [
-            real(_C.zeros_like(param) if param.grad is None else param.grad).reshape(-1)
+            real(_C.zeros_like(param) if param.grad is None else param.grad.to_dense()).reshape(-1)
             for param in self._params
         ]
         flat = _C.cat(parts)

@@ -228,6 +228,8 @@ class Optimizer:
 
     # update() where some gradient is sparse; None if the algorithm has no use for these.
     update_with_sparse: Any = None
+    # What is said then, instead of that the class does not support them.
+    _refuses_sparse: str = ""
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Change every parameter by its gradient; `closure`, if given, is called first and gives
@@ -246,9 +248,9 @@ class Optimizer:
                         grads.append(grad)
                 if _C._any_of_other_layout(grads):
                     if self.update_with_sparse is None:
+                        name = type(self).__name__
                         raise RuntimeError(
-                            f"{type(self).__name__}: expected strided gradients, got a sparse one; "
-                            "SGD and SparseAdam take sparse ones"
+                            self._refuses_sparse or f"{name} does not support sparse gradients"
                         )
                     self.update_with_sparse(group, params, grads)
                 elif params:
@@ -657,6 +659,12 @@ class Fused(Optimizer):
         """Change `params` in place, one operator after the other."""
         raise NotImplementedError
 
+    @classmethod
+    def run_sparse(cls, group: Settings, param: Tensor, grad: Tensor, state: State) -> None:
+        """Change one parameter, whose gradient is sparse, and its state in place. Written by the
+        algorithms whose `update_with_sparse` is update()."""
+        raise NotImplementedError
+
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         found_inf = getattr(self, "found_inf", None)
         if found_inf is not None and number(found_inf) != 0:
@@ -674,6 +682,23 @@ class Fused(Optimizer):
         grad_scale: Optional[Tensor] = None,
     ) -> None:
         """Take a step with these settings and states."""
+        if _C._any_of_other_layout(grads):
+            if group["differentiable"]:
+                grads = [grad.to_dense() for grad in grads]
+            else:
+                states = states or [{} for _ in params]
+                strided = []
+                for place, grad in enumerate(grads):
+                    if grad.layout == _C.strided:
+                        strided.append(place)
+                        continue
+                    scaled = grad if grad_scale is None else grad * (1 / number(grad_scale))
+                    cls.run_sparse(group, params[place], scaled, states[place])
+                if not strided:
+                    return
+                params = [params[place] for place in strided]
+                grads = [grads[place] for place in strided]
+                states = [states[place] for place in strided]
         if group["differentiable"]:
             cls.run_recorded(group, params, grads, states)
         else:

@@ -64,17 +64,7 @@ class SGD(Fused):
     def states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Tensor]]:
         return [self.state[param] for param in params] if group["momentum"] != 0 else []
 
-    def update_with_sparse(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]
-    ) -> None:
-        plain = group["momentum"] == 0 and group["weight_decay"] == 0
-        if not plain or getattr(self, "grad_scale", None) is not None:
-            self.update(group, params, [grad.to_dense() for grad in grads])
-            return
-        # The rows alone that a sparse gradient has are written.
-        factor = number(group["lr"]) if group["maximize"] else -number(group["lr"])
-        for param, grad in zip(params, grads):
-            param.add_(grad, alpha=factor)
+    update_with_sparse = Fused.update
 
     @classmethod
     def run(
@@ -120,6 +110,28 @@ class SGD(Fused):
         if first:
             for state, velocity in zip(states, velocities):
                 state["momentum_buffer"] = velocity
+
+    @classmethod
+    def run_sparse(
+        cls, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Tensor]
+    ) -> None:
+        if group["weight_decay"] != 0:  # it moves all of the parameter
+            return cls.run(group, [param], [grad.to_dense()], [state], None)
+        momentum, lr = group["momentum"], number(group["lr"])
+        factor = 1 if group["maximize"] else -1
+        if momentum == 0:  # the rows alone that the gradient has are written
+            param.add_(grad, alpha=lr * factor)
+            return
+        velocity = state.get("momentum_buffer")
+        if velocity is None:
+            velocity = grad.to_dense()
+        else:
+            # A file of PyTorch's may have a sparse one.
+            velocity = velocity.to_dense().mul_(momentum).add_(grad, alpha=1 - group["dampening"])
+        state["momentum_buffer"] = velocity
+        if group["nesterov"]:
+            param.add_(grad, alpha=lr * factor)
+        param.add_(velocity, alpha=lr * factor * (momentum if group["nesterov"] else 1))
 
     @classmethod
     def run_recorded(

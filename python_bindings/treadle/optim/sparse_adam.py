@@ -8,6 +8,7 @@ from typing import Any, Iterable, Union
 
 from treadle._C import Tensor
 
+from ._sparse import add_rows, entries, rows_at, write_rows
 from .optimizer import Optimizer, check_betas, check_lr, check_setting, number, zeros_like
 
 
@@ -68,16 +69,6 @@ class SparseAdam(Optimizer):
     update_with_sparse = update
 
 
-def _entries(grad: Any) -> tuple[tuple[Tensor, ...], Tensor]:
-    """Where the entries of a gradient are along its first dimensions, and what they are."""
-    if grad.is_sparse:
-        grad = grad.coalesce()
-        return tuple(grad.indices()), grad.values()
-    rows = grad if grad.dim() < 2 else grad.flatten(1).ne(0).any(1)
-    at = rows.nonzero(as_tuple=True)
-    return at, grad[at]
-
-
 def sparse_adam(
     params: list[Tensor],
     grads: list[Tensor],
@@ -94,12 +85,13 @@ def sparse_adam(
     """A step of `SparseAdam` over lists; parameters and running means are changed in place.
     `state_steps` counts this step already. A gradient is sparse, or strided with rows of zeros."""
     for param, grad, mean, square, step in zip(params, grads, exp_avgs, exp_avg_sqs, state_steps):
-        at, values = _entries(grad)
+        at, values = entries(grad)
         if values.numel() == 0:
             continue
         values = -values if maximize else values
-        means = mean[at].lerp_(values, 1 - beta1)
-        squares = square[at].lerp_(values * values, 1 - beta2)
-        mean[at], square[at] = means, squares
+        means = rows_at(mean, at).lerp_(values, 1 - beta1)
+        squares = rows_at(square, at).mul_(beta2).addcmul_(values, values, value=1 - beta2)
+        write_rows(mean, at, means)
+        write_rows(square, at, squares)
         rate = lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
-        param.index_put_(at, means.div_(squares.sqrt().add_(eps)).mul_(-rate), accumulate=True)
+        add_rows(param, at, means.div_(squares.sqrt_().add_(eps)), -rate)

@@ -13,7 +13,7 @@ flow to the values and to the strided operand. The operators are those of all te
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from treadle import _C, _names
 from treadle._C import Tensor
@@ -31,9 +31,17 @@ from treadle.sparse._make import sparse_csc_tensor as sparse_csc_tensor
 from treadle.sparse._make import sparse_csr_tensor as sparse_csr_tensor
 
 
-def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """The product of two matrices (n, k) and (k, m), each sparse or strided; sparse if both are."""
-    return _C.mm(mat1, mat2)
+def mm(mat1: Tensor, mat2: Tensor, reduce: Optional[str] = None) -> Tensor:
+    """The product of two matrices (n, k) and (k, m), each sparse or strided; sparse if both are.
+
+    With `reduce` the first is sparse and the second strided, both of a floating dtype. 'sum' adds
+    the terms mat1[i, k] * mat2[k, j] of the entries of a row, 'mean' averages them, 'amax' and
+    'amin' take the largest and the smallest one. A row without entries gives 0. RuntimeError for
+    another `reduce`, and for shapes, layouts and dtypes that do not fit.
+    """
+    if reduce is None:
+        return _C.mm(mat1, mat2)
+    return _names.package().ops.aten._sparse_mm.reduce(mat1, mat2, reduce)
 
 
 spmm = mm
@@ -60,26 +68,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
     RuntimeError for other shapes, offsets and layouts than sparse_coo, sparse_csr and
     sparse_csc.
     """
-    rows = diagonals.unsqueeze(0) if diagonals.dim() == 1 else diagonals
-    places = offsets.unsqueeze(0) if offsets.dim() == 0 else offsets
-    if rows.dim() != 2 or places.dim() != 1 or rows.shape[0] != places.shape[0]:
-        raise RuntimeError(
-            "spdiags: expected diagonals of shape (d, n) and d offsets, got shapes "
-            f"{tuple(diagonals.shape)} and {tuple(offsets.shape)}"
-        )
-    if places.dtype != _C.int64:
-        raise RuntimeError(f"spdiags: expected offsets of int64, got {places.dtype}")
-    if len(set(places.tolist())) != places.numel():
-        raise RuntimeError(f"spdiags: expected different offsets, got {places.tolist()}")
-    if len(shape) != 2:
-        raise RuntimeError(f"spdiags: expected a shape of two sizes, got {tuple(shape)}")
-    if layout not in (None, sparse_coo, _C.sparse_csr, _C.sparse_csc):
-        raise RuntimeError(f"spdiags: expected the layout {sparse_coo}, got {layout}")
-    column = _C.arange(rows.shape[1], device=rows.device).expand(rows.shape)
-    row = column - places.unsqueeze(1)
-    inside = (row >= 0) & (row < shape[0]) & (column < shape[1])
-    made = sparse_coo_tensor(_C.stack([row[inside], column[inside]]), rows[inside], shape)
-    return made.to_sparse(layout=layout) if layout in _COMPRESSED else made
+    return _names.package().ops.aten._spdiags(diagonals, offsets, shape, layout)
 
 
 def _expect_sparse(name: str, input: Any) -> None:

@@ -67,8 +67,9 @@ UNCHANGED = {
     "detach_": "cuts the history; double backward through what was saved raises",
     "share_memory_": "moves the bytes as they are",
     "rename_": "names are no part of the values",
-    "sparse_resize_": "of sparse tensors, which are Python's",
-    "sparse_resize_and_clear_": "of sparse tensors, which are Python's",
+    "resize_as_sparse_": "of sparse tensors, which must not require grad",
+    "sparse_resize_": "of sparse tensors, which must not require grad",
+    "sparse_resize_and_clear_": "of sparse tensors, which must not require grad",
 }
 
 

@@ -134,7 +134,7 @@ def test_a_sparse_matrix_from_its_diagonals() -> None:
         ),
         (
             (treadle.ones(2, 3), treadle.tensor([0, 0]), (3, 3)),
-            "expected different offsets, got [0, 0]",
+            "expected different offsets, got 0 more than once",
         ),
         (
             (treadle.ones(1, 3), treadle.tensor([0]), (3,)),
@@ -142,7 +142,7 @@ def test_a_sparse_matrix_from_its_diagonals() -> None:
         ),
         (
             (treadle.ones(1, 3), treadle.tensor([0]), (3, 3), treadle.strided),
-            "expected the layout treadle.sparse_coo, got treadle.strided",
+            "expected the layout sparse_coo, sparse_csr or sparse_csc, got strided",
         ),
     ],
 )

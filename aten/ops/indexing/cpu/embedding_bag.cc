@@ -170,9 +170,10 @@ void largest_of(const simd::RowTable<T>& table, int64_t stride, const BagRows<T>
 
 template <class T>
 void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
-                       bool /*scale_grad_by_freq*/, int64_t mode, const Tensor& per_sample_weights,
-                       bool /*include_last_offset*/, int64_t padding_idx, const Tensor& out,
-                       const Tensor& bag_of, const Tensor& bag_size, const Tensor& max_indices) {
+                       bool /*scale_grad_by_freq*/, int64_t mode, bool /*sparse*/,
+                       const Tensor& per_sample_weights, bool /*include_last_offset*/,
+                       int64_t padding_idx, const Tensor& out, const Tensor& bag_of,
+                       const Tensor& bag_size, const Tensor& max_indices) {
   const Tensor index = aten::contiguous(indices), starts = aten::contiguous(offsets);
   const Tensor factors =
       per_sample_weights.defined() ? aten::contiguous(per_sample_weights) : Tensor();

@@ -274,6 +274,7 @@ OTHERS: Mapping[str, str] = {
     "The error of this transform grows with the logarithm of its length": "_fft_r2c",
     "Their error depends on the condition number of the matrix": """
         geqrf ormqr linalg_householder_product linalg_matrix_exp linalg_qr linalg_solve_triangular
+        _csr_triangular_solve
         linalg_ldl_solve _linalg_cholesky _linalg_eig _linalg_eigh _linalg_ldl _linalg_lu
         _linalg_solve _linalg_svd
         """,

@@ -1,0 +1,101 @@
+// Other sizes for a sparse_coo tensor, in place.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "aten/ops/copy_.h"
+#include "aten/ops/new_zeros.h"
+#include "aten/ops/resize_as_sparse_.h"
+#include "aten/ops/slice.h"
+#include "aten/ops/sparse/contents.h"
+#include "aten/ops/sparse_resize_.h"
+#include "aten/ops/sparse_resize_and_clear_.h"
+#include "core/base/quiescence.h"
+
+namespace treadle::composite {
+namespace {
+
+struct Split {
+  IntList sparse, dense;
+};
+
+Split checked_split(const char* op, const Tensor& self, IntList size, int64_t sparse_dim,
+                    int64_t dense_dim) {
+  check<ErrorKind::Runtime>(sparse::is_coo(self), OpName(op),
+                            "expected a sparse_coo tensor, got a ", name_of(self.layout()),
+                            " one of shape ", self.sizes());
+  check<ErrorKind::Runtime>(!values_of(self).requires_grad(), OpName(op),
+                            "expected a tensor that does not require grad, got one that does");
+  check<ErrorKind::Runtime>(sparse_dim >= 0 && dense_dim >= 0 &&
+                                static_cast<int64_t>(size.size()) == sparse_dim + dense_dim,
+                            OpName(op), "expected a size of ", sparse_dim, " sparse and ",
+                            dense_dim, " dense dimensions, got ", size);
+  for (const int64_t n : size)
+    check<ErrorKind::Runtime>(n >= 0, OpName(op), "expected sizes >= 0, got ", size);
+  checked_numel(size);
+  const auto dims = static_cast<size_t>(sparse_dim);
+  return {size.slice(0, dims), size.slice(dims)};
+}
+
+Tensor resized(const char* op, const Tensor& self, IntList size, const sparse::Coo& coo) {
+  const Quiescence quiet(op);
+  self.impl()->set_contiguous_sizes(size);
+  static_cast<LayoutTensorImpl*>(self.impl())
+      ->take({{coo.indices, coo.values}, {coo.is_coalesced || coo.nnz() < 2}});
+  return self;
+}
+
+Tensor cleared(const char* op, const Tensor& self, IntList size, const Split& split) {
+  sparse::Coo coo = sparse::coo_of(op, self);
+  DimVector sizes(split.dense);
+  sizes.insert(0, 0);
+  coo.indices = aten::new_zeros(coo.indices, {static_cast<int64_t>(split.sparse.size()), 0});
+  coo.values = aten::new_zeros(coo.values, sizes);
+  coo.is_coalesced = true;
+  return resized(op, self, size, coo);
+}
+
+void require_no_shrinking(const char* op, const char* kind, IntList from, IntList to) {
+  bool grows = from.size() == to.size();
+  for (size_t d = 0; grows && d < to.size(); ++d) grows = to[d] >= from[d];
+  check<ErrorKind::Runtime>(grows, OpName(op), "expected ", kind,
+                            " dimensions that do not shrink for a tensor with entries, got sizes ",
+                            to, " for ", from);
+}
+
+}  // namespace
+
+Tensor sparse_resize_(const Tensor& self, IntList size, int64_t sparse_dim, int64_t dense_dim) {
+  const char* const op = "sparse_resize_";
+  const Split split = checked_split(op, self, size, sparse_dim, dense_dim);
+  sparse::Coo coo = sparse::coo_of(op, self);
+  if (coo.nnz() == 0) return cleared(op, self, size, split);
+  require_no_shrinking(op, "sparse", coo.sparse_sizes(), split.sparse);
+  const DimVector dense(coo.values.sizes().slice(1));
+  require_no_shrinking(op, "dense", dense, split.dense);
+  if (split.dense != IntList(dense)) {
+    DimVector sizes(split.dense);
+    sizes.insert(0, coo.nnz());
+    const Tensor wider = aten::new_zeros(coo.values, sizes);
+    Tensor part = wider;
+    for (size_t d = 0; d < dense.size(); ++d)
+      part = aten::slice(part, static_cast<int64_t>(d) + 1, 0, dense[d]);
+    aten::copy_(part, coo.values);
+    coo.values = wider;
+  }
+  return resized(op, self, size, coo);
+}
+
+Tensor sparse_resize_and_clear_(const Tensor& self, IntList size, int64_t sparse_dim,
+                                int64_t dense_dim) {
+  const char* const op = "sparse_resize_and_clear_";
+  return cleared(op, self, size, checked_split(op, self, size, sparse_dim, dense_dim));
+}
+
+Tensor resize_as_sparse_(const Tensor& self, const Tensor& the_template) {
+  check<ErrorKind::Runtime>(sparse::is_coo(the_template), OpName("resize_as_sparse_"),
+                            "expected a sparse_coo template, got a ",
+                            name_of(the_template.layout()), " one of shape ", the_template.sizes());
+  const sparse::Coo coo = sparse::coo_of("resize_as_sparse_", the_template);
+  return aten::sparse_resize_(self, coo.sizes, coo.sparse_dim(), coo.values.dim() - 1);
+}
+
+}  // namespace treadle::composite
