@@ -10,7 +10,6 @@
 #include "aten/ops/conj.h"
 #include "aten/ops/diff.h"
 #include "aten/ops/gt.h"
-#include "aten/ops/index_select.h"
 #include "aten/ops/masked_fill.h"
 #include "aten/ops/neg.h"
 #include "aten/ops/repeat_interleave.h"
@@ -20,9 +19,8 @@ namespace treadle::autograd {
 
 Tensor csr_triangular_solve_grad_other(const Tensor& grad, const Tensor& values, const Tensor& crow,
                                        const Tensor& col, bool upper, bool unitriangular) {
-  const auto [ccol, row, order] = aten::_csr_transposed(crow, col, grad.size(0));
-  return aten::_csr_triangular_solve(aten::conj(aten::index_select(values, 0, order)), ccol, row,
-                                     grad, !upper, unitriangular);
+  const auto [ccol, row, turned] = aten::_csr_transposed(values, crow, col, grad.size(0));
+  return aten::_csr_triangular_solve(aten::conj(turned), ccol, row, grad, !upper, unitriangular);
 }
 
 Tensor csr_triangular_solve_grad_values(const Tensor& grad, const Tensor& values,

@@ -55,8 +55,7 @@ void csr_triangular_solve_cpu(const Tensor& values, const Tensor& crow, const Te
   const Tensor factors = aten::contiguous(values), b = aten::contiguous(other);
   const Tensor offsets = aten::contiguous(crow), columns = aten::contiguous(col);
   const int64_t rows = out.size(0), width = out.size(1);
-  const CompressedRows matrix("triangular_solve", offsets.data_as<int64_t>(),
-                              columns.data_as<int64_t>(), columns.numel(), rows);
+  const CompressedRows matrix("triangular_solve", offsets, columns, rows);
   const CompressedRows::Copy all = matrix.copy(rows);
   const System<T> system{all, factors.data_as<T>(), rows, width, upper, unitriangular};
   parallel_for(width, grain_for(rows + columns.numel()), [&](int64_t first, int64_t last) {
