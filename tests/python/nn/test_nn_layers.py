@@ -168,3 +168,15 @@ def test_bags_end_with_the_indices_whatever_the_last_offset_says():
     with pytest.raises(RuntimeError) as error:
         bags(treadle.tensor([7]), treadle.tensor([0, 1]))
     assert str(error.value) == "embedding_bag: expected index in [0, 5), got index = 7"
+
+
+def test_sparse_bags_train_the_rows_that_are_named() -> None:
+    bag = nn.EmbeddingBag(5, 2, mode="sum", sparse=True)
+    before = bag.weight.detach().clone()
+    optimizer = treadle.optim.SparseAdam(bag.parameters(), lr=0.1)
+    bag(treadle.tensor([[1, 3], [3, 4]])).sum().backward()
+    assert bag.weight.grad.is_sparse
+    assert bag.weight.grad.to_dense().tolist() == [[0, 0], [1, 1], [0, 0], [2, 2], [1, 1]]
+    optimizer.step()
+    changed = bag.weight.detach().ne(before).all(dim=1)
+    assert changed.tolist() == [False, True, False, True, True]
