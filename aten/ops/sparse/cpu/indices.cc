@@ -33,8 +33,8 @@ struct Apart {
   int64_t number(int) const { return at; }
 };
 
-// Sorts entries by their keys, which have so many bits. Equal keys keep their order. A radix sort by
-// 11 bits at a time; digits that all keys share are left out.
+// Sorts entries by their keys, which have so many bits. Equal keys keep their order. It is a radix
+// sort by 11 bits at a time; digits that all keys share are left out.
 template <class Entry>
 void sort_by_key(std::vector<Entry>& entries, int key_bits, int number_bits) {
   const auto key = [=](const Entry& e) { return e.key(number_bits); };
