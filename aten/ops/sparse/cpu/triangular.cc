@@ -42,6 +42,29 @@ Row<T> row_of(const System<T>& of, int64_t r) {
                   : Row<T>{begin, at, diagonal};
 }
 
+// One column: the terms of a row go to sums in turn, which do not wait for each other.
+template <class T>
+void solve_one(const System<T>& of, const T* b, T* x) {
+  using S = wide_type<compute_type<T>>;
+  constexpr int64_t kSums = 4;
+  const int64_t* const columns = of.matrix.columns.data();
+  for (int64_t step = 0; step < of.rows; ++step) {
+    const int64_t r = of.upper ? of.rows - 1 - step : step;
+    const Row<T> row = row_of(of, r);
+    S sums[kSums] = {};
+    const auto term = [&](int64_t i) {
+      return static_cast<S>(of.values[i]) * static_cast<S>(x[columns[i]]);
+    };
+    int64_t i = row.begin;
+    for (; i + kSums <= row.end; i += kSums) {
+      for (int64_t k = 0; k < kSums; ++k) sums[k] += term(i + k);
+    }
+    for (; i < row.end; ++i) sums[0] += term(i);
+    const S left = static_cast<S>(b[r]) - ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+    x[r] = static_cast<T>(of.unitriangular ? left : left / static_cast<S>(row.diagonal));
+  }
+}
+
 // A few columns of right sides: each has a sum of its own.
 template <class T>
 void solve_few(const System<T>& of, const T* b, int64_t first, int64_t last, T* x) {
@@ -102,6 +125,7 @@ void solve_columns(const System<T>& of, const T* b, int64_t first, int64_t last,
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     if (of.width >= 4) return solve_many(of, b, first, last, x);
   }
+  if (of.width == 1) return solve_one(of, b, x);
   solve_few(of, b, first, last, x);
 }
 
