@@ -192,7 +192,7 @@ void embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
   if (bag_count == 0) std::fill_n(bag_of.data_as<int64_t>(), count, int64_t{0});
   const Bags<T> bags{
       named, bounds, factor, padding_idx, bag_of.data_as<int64_t>(), bag_size.data_as<int64_t>()};
-  const simd::RowTable<T> source{table, row_stride, width};
+  const simd::RowTable<T> source{table, rows, row_stride, width};
   const auto for_each_bag = [&](int64_t begin, int64_t end, auto&& f) {
     std::vector<int64_t> kept;
     std::vector<T> chosen;

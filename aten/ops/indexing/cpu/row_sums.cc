@@ -40,20 +40,31 @@ struct Rows {
   int64_t count, known;
 };
 
-// The columns from k on, as many as whole groups of kVectors vectors have. The first behind them.
+// The place of a number that is none of a row, or `count`.
+struct Summed {
+  int64_t place, count;
+  explicit operator bool() const { return place == count; }
+};
+
+// Adds up the columns from k on, as many as whole groups of kVectors vectors have, and moves k.
 template <int kVectors, bool kFactors, class D, class T>
-HWY_INLINE int64_t sum_columns(D d, const Rows<T>& in, int64_t k, T* sum, double* total) {
+HWY_INLINE Summed sum_columns(D d, const Rows<T>& in, int64_t& k, T* sum, double* total) {
   constexpr int64_t kLanes = hn::MaxLanes(D()), kLine = 64 / sizeof(T);
   constexpr int64_t kAhead = 8;  // rows; processors do not foresee where rows lie
+  const auto rows = static_cast<uint64_t>(in.of.rows);
   for (; k + kVectors * kLanes <= in.of.width; k += kVectors * kLanes) {
     hn::Vec<D> sums[kVectors];
     for (auto& s : sums) s = hn::Zero(d);
-    for (int64_t row = 0; row < in.count; ++row) {
-      const T* const values_of_row = in.of.table + in.rows[row] * in.of.stride + k;
-      const int64_t next = in.rows[std::min(row + kAhead, in.known - 1)];
-      for (int64_t v = 0; v < kVectors * kLanes; v += kLine)
-        __builtin_prefetch(in.of.table + next * in.of.stride + k + v);
-      const auto factor = hn::Set(d, kFactors ? in.factors[row] : T(1));
+    for (int64_t i = 0; i < in.count; ++i) {
+      const auto row = static_cast<uint64_t>(in.rows[i]);
+      if (HWY_UNLIKELY(row >= rows)) return {i, in.count};
+      const T* const values_of_row = in.of.table + static_cast<int64_t>(row) * in.of.stride + k;
+      const auto next = static_cast<uint64_t>(in.rows[std::min(i + kAhead, in.known - 1)]);
+      if (HWY_LIKELY(next < rows)) {
+        const T* const ahead = in.of.table + static_cast<int64_t>(next) * in.of.stride + k;
+        for (int64_t v = 0; v < kVectors * kLanes; v += kLine) __builtin_prefetch(ahead + v);
+      }
+      const auto factor = hn::Set(d, kFactors ? in.factors[i] : T(1));
       for (int v = 0; v < kVectors; ++v) {
         const auto values = hn::LoadU(d, values_of_row + v * kLanes);
         sums[v] = hn::Add(sums[v], kFactors ? hn::Mul(values, factor) : values);
@@ -66,25 +77,26 @@ HWY_INLINE int64_t sum_columns(D d, const Rows<T>& in, int64_t k, T* sum, double
         hn::StoreU(sums[v], d, sum + k + v * kLanes);
     }
   }
-  return k;
+  return {in.count, in.count};
 }
 
 template <bool kFactors, class T>
-void sum_all_columns(const Rows<T>& in, T* sum, double* total) {
-  int64_t k = sum_columns<8, kFactors>(Tag<T>(), in, 0, sum, total);
-  k = sum_columns<4, kFactors>(Tag<T>(), in, k, sum, total);
-  k = sum_columns<2, kFactors>(Tag<T>(), in, k, sum, total);
-  k = sum_columns<1, kFactors>(Tag<T>(), in, k, sum, total);
-  k = sum_columns<1, kFactors>(hn::CappedTag<T, 4>(), in, k, sum, total);
-  sum_columns<1, kFactors>(hn::CappedTag<T, 1>(), in, k, sum, total);
+int64_t sum_all_columns(const Rows<T>& in, T* sum, double* total) {
+  int64_t k = 0;
+  Summed done = sum_columns<8, kFactors>(Tag<T>(), in, k, sum, total);
+  if (done) done = sum_columns<4, kFactors>(Tag<T>(), in, k, sum, total);
+  if (done) done = sum_columns<2, kFactors>(Tag<T>(), in, k, sum, total);
+  if (done) done = sum_columns<1, kFactors>(Tag<T>(), in, k, sum, total);
+  if (done) done = sum_columns<1, kFactors>(hn::CappedTag<T, 4>(), in, k, sum, total);
+  if (done) done = sum_columns<1, kFactors>(hn::CappedTag<T, 1>(), in, k, sum, total);
+  return done.place;
 }
 
 template <class T>
-void sum_rows(const RowTable<T>& of, const int64_t* rows, const T* factors, int64_t count,
-              int64_t known, T* sum, double* total) {
+int64_t sum_rows(const RowTable<T>& of, const int64_t* rows, const T* factors, int64_t count,
+                 int64_t known, T* sum, double* total) {
   const Rows<T> in{of, rows, factors, count, known};
-  if (factors) return sum_all_columns<true>(in, sum, total);
-  sum_all_columns<false>(in, sum, total);
+  return factors ? sum_all_columns<true>(in, sum, total) : sum_all_columns<false>(in, sum, total);
 }
 
 using RowSums = std::tuple<SumRows<float>, SumRows<double>>;

@@ -87,6 +87,12 @@ class CompressedRows {
                              column);
   }
 
+  // The first of these columns that is none is the one that the error names.
+  [[noreturn]] void fail_columns(const int64_t* columns, int64_t count) const {
+    for (int64_t i = 0; i < count; ++i)
+      if (columns[i] < 0 || columns[i] >= width_) fail_column(columns[i]);
+    fail<ErrorKind::Runtime>(OpName(op_), "expected indices that nobody writes meanwhile");
+  }
   [[noreturn]] void fail_range(int64_t row, int64_t begin, int64_t end) const {
     fail<ErrorKind::Runtime>(OpName(op_), "expected offsets of rows that do not fall, from 0 to ",
                              count_, ", got ", begin, " and ", end, " for row ", row);
@@ -100,9 +106,8 @@ class CompressedRows {
 
  private:
   void require_inside(const std::vector<int64_t>& columns) const {
-    if (all_inside(columns.data(), static_cast<int64_t>(columns.size()), width_, 0)) return;
-    for (const int64_t c : columns)
-      if (c < 0 || c >= width_) fail_column(c);
+    const auto count = static_cast<int64_t>(columns.size());
+    if (!all_inside(columns.data(), count, width_, 0)) fail_columns(columns.data(), count);
   }
 
   const char* op_;

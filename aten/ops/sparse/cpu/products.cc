@@ -3,6 +3,8 @@
 // bits do not depend on the number of threads.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/wrapping.h"
 #include "aten/ops/_csr_mm.h"
@@ -51,21 +53,24 @@ void csr_mv(const CompressedRows& matrix, const int64_t* columns, const T* facto
   using S = compute_type<T>;
   parallel_for(rows, matrix.grain(rows, 4), [&](int64_t first, int64_t last) {
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-      static const simd::SumRowProducts<T> sum_row_products = simd::sum_row_products<T>();
-      const std::vector<int64_t> bounds = matrix.bounds(first, last);
-      const simd::RowProducts<T> product{bounds.data(), last - first, columns, factors, x, count};
-      const int64_t bad = sum_row_products(product, kRun, out + first);
-      if (bad >= 0) matrix.fail_column(columns[bad]);
-    } else {
-      matrix.each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
-        out[r] = static_cast<T>(sum_of_terms<S, 4>(end - begin, [&](int64_t i) {
-          const int64_t c = columns[begin + i];
-          if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(count)) [[unlikely]]
-            matrix.fail_column(c);
-          return product_of(number(factors[begin + i]), number(x[c]));
-        }));
-      });
+      if (count <= std::numeric_limits<int32_t>::max()) {
+        static const simd::SumRowProducts<T> sum_row_products = simd::sum_row_products<T>();
+        const std::vector<int64_t> bounds = matrix.bounds(first, last);
+        const simd::RowProducts<T> product{bounds.data(), last - first, columns, factors, x, count};
+        const int64_t done = sum_row_products(product, kRun, out + first);
+        if (done < last - first)
+          matrix.fail_columns(columns + bounds[done], bounds[done + 1] - bounds[done]);
+        return;
+      }
     }
+    matrix.each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
+      out[r] = static_cast<T>(sum_of_terms<S, 4>(end - begin, [&](int64_t i) {
+        const int64_t c = columns[begin + i];
+        if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(count)) [[unlikely]]
+          matrix.fail_column(c);
+        return product_of(number(factors[begin + i]), number(x[c]));
+      }));
+    });
   });
 }
 
@@ -86,17 +91,22 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
   parallel_for(rows, matrix.grain(rows, width), [&](int64_t first, int64_t last) {
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
       static const simd::SumRows<T> sum_rows = simd::sum_rows<T>();
-      const simd::RowTable<T> table{from, width, width};
+      const simd::RowTable<T> table{from, x.size(0), width, width};
+      const int64_t* const column = columns.data_as<int64_t>();
       std::vector<double> total;
-      matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
-        const int64_t n = row.count();
+      // Adds up `n` entries from `begin` on. The rows behind them are those of the next entries.
+      const auto add = [&](int64_t begin, int64_t n, T* sum, double* wide) {
+        const int64_t known = columns.numel() - begin;
+        const int64_t done = sum_rows(table, column + begin, factors + begin, n, known, sum, wide);
+        if (done != n) matrix.fail_columns(column + begin, n);
+      };
+      matrix.each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
+        const int64_t n = end - begin;
         T* const result = to + r * width;
-        if (n <= kRun)
-          return sum_rows(table, row.columns, factors + row.begin, n, n, result, nullptr);
+        if (n <= kRun) return add(begin, n, result, nullptr);
         total.assign(static_cast<size_t>(width), 0);
         for (int64_t k = 0; k < n; k += kRun)
-          sum_rows(table, row.columns + k, factors + row.begin + k, std::min(kRun, n - k), n - k,
-                   nullptr, total.data());
+          add(begin + k, std::min(kRun, n - k), nullptr, total.data());
         std::transform(total.begin(), total.end(), result,
                        [](double sum) { return static_cast<T>(sum); });
       });

@@ -7,8 +7,8 @@
 
 namespace treadle::simd {
 
-// Rows of a compressed matrix, by which a vector of `width` elements is multiplied. Entries
-// bounds[r], ..., bounds[r + 1] - 1 are those of row r.
+// Rows of a compressed matrix, by which a vector of `width` elements is multiplied; `width` is below
+// 2^31. Entries bounds[r], ..., bounds[r + 1] - 1 are those of row r.
 template <class T>
 struct RowProducts {
   const int64_t* bounds;
@@ -19,10 +19,10 @@ struct RowProducts {
   int64_t width;
 };
 
-// Writes the product of each row to `out`, in runs of `run` entries whose sums are added in double;
-// `run` divides 1024.
-// Returns -1, or the number of an entry whose column is not one of the vector's; then `out` is not
-// written to the end. Each column is read once, so another thread may write the columns meanwhile.
+// Writes the product of each row to `out`, in runs of `run` entries whose sums are added in double.
+// Returns the number of rows, or that of a row with a column that is none of the vector's; then
+// `out` is not written to the end. Each column is read once, so another thread may write the
+// columns meanwhile.
 template <class T>
 using SumRowProducts = int64_t (*)(const RowProducts<T>& of, int64_t run, T* out);
 // That of the machine's target, for float or double.
