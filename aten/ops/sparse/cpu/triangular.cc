@@ -92,7 +92,7 @@ template <class T>
 void solve_many(const System<T>& of, const T* b, int64_t first, int64_t last, T* x) {
   static const simd::SumRows<T> sum_rows = simd::sum_rows<T>();
   const int64_t count = last - first;
-  const simd::RowTable<T> known{x + first, of.width, count};
+  const simd::RowTable<T> known{x + first, of.rows, of.width, count};
   std::vector<T> sums(static_cast<size_t>(count));
   std::vector<double> total;
   for (int64_t step = 0; step < of.rows; ++step) {
