@@ -7,8 +7,8 @@
 
 namespace treadle::simd {
 
-// Rows of a compressed matrix, by which a vector of `width` elements is multiplied, fewer than 2^31.
-// Entries bounds[r], ..., bounds[r + 1] - 1 are those of row r.
+// Rows of a compressed matrix, by which a vector of `width` elements, fewer than 2^31, is
+// multiplied. Entries bounds[r], ..., bounds[r + 1] - 1 are those of row r.
 template <class T>
 struct RowProducts {
   const int64_t* bounds;
