@@ -168,7 +168,7 @@ def test_finds_what_is_wrong_in_a_sequence(fault: str, tmp_path: Path) -> None:
 def test_finds_shrinks_and_replays(fault: str, tmp_path: Path) -> None:
     (tmp_path / "faulty.py").write_text(HEAD + FAULTS[fault] + TAIL)
     # A process that died or hangs takes seconds to replace.
-    calls = {"crash": 100, "hang": 200}.get(fault, 700)
+    calls = {"crash": 100, "hang": 80}.get(fault, 700)
     done = run(
         tmp_path, "--op", "neg", "--calls", str(calls), "--seed", "3", "--with", "faulty",
         "--hang", "3", "--shrink", "10", "--out", "found", "--workers", "2",
