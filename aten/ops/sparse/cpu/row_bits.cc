@@ -5,18 +5,11 @@
 #include "aten/backend/cpu/foreach_target.h"
 
 #include <bit>
-#include <tuple>
 
 #include "aten/ops/sparse/cpu/row_bits.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
-
-int64_t count_columns(const uint64_t* words, const uint32_t* numbers, size_t count) {
-  int64_t columns = 0;
-  for (size_t i = 0; i < count; ++i) columns += __builtin_popcountll(words[numbers[i]]);
-  return columns;
-}
 
 uint32_t* take_columns(uint64_t* words, uint32_t first, uint32_t last, uint32_t* columns) {
   for (uint32_t number = first; number < last; ++number) {
@@ -36,25 +29,16 @@ uint32_t* take_columns(uint64_t* words, uint32_t first, uint32_t last, uint32_t*
   return columns;
 }
 
-using Table = std::tuple<decltype(&count_columns), decltype(&take_columns)>;
-const Table& row_bits() {
-  static constexpr Table table{&count_columns, &take_columns};
-  return table;
-}
-
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace treadle::simd {
 
-HWY_EXPORT(row_bits);
+HWY_EXPORT(take_columns);
 
-int64_t count_columns(const uint64_t* words, const uint32_t* numbers, size_t count) {
-  return std::get<0>(HWY_DYNAMIC_DISPATCH(row_bits)())(words, numbers, count);
-}
 uint32_t* take_columns(uint64_t* words, uint32_t first, uint32_t last, uint32_t* columns) {
-  return std::get<1>(HWY_DYNAMIC_DISPATCH(row_bits)())(words, first, last, columns);
+  return HWY_DYNAMIC_DISPATCH(take_columns)(words, first, last, columns);
 }
 
 }  // namespace treadle::simd

@@ -135,13 +135,6 @@ class RowColumns {
     count_ = 0;
     return {columns_.data(), end};
   }
-  // The number of columns, which are forgotten.
-  int64_t take_count() {
-    const int64_t columns = simd::count_columns(bits_.data(), used_.data(), count_);
-    for (size_t i = 0; i < count_; ++i) bits_[used_[i]] = 0;
-    count_ = 0;
-    return columns;
-  }
 
  private:
   std::vector<uint64_t> bits_;
@@ -166,6 +159,45 @@ std::vector<int64_t> pieces_of(const CompressedRows::Copy& a, const SecondFactor
   return starts;
 }
 
+// Entries of the product, in blocks, as nobody knows how many there will be.
+template <class T>
+class Entries {
+ public:
+  // Room for so many more columns and values, side by side.
+  std::pair<uint32_t*, T*> add(int64_t count) {
+    if (blocks_.empty() || blocks_.back().count + count > blocks_.back().columns.numel()) {
+      // Most products are small.
+      const int64_t size = std::max(blocks_.empty() ? kFirst : kBlock, count);
+      const ScalarType dtype = scalar_type_of<T>;
+      blocks_.push_back({empty_cpu({size}, ScalarType::Int32), empty_cpu({size}, dtype), 0});
+    }
+    Block& block = blocks_.back();
+    const int64_t at = block.count;
+    block.count += count;
+    return {static_cast<uint32_t*>(block.columns.data()) + at,
+            block.values.template data_as<T>() + at};
+  }
+  // Writes all of them, and gives their memory back.
+  void write(const SecondFactor& factor, int64_t* columns, T* values) {
+    for (const Block& block : blocks_) {
+      const auto* const from = static_cast<const uint32_t*>(block.columns.data());
+      for (int64_t i = 0; i < block.count; ++i) columns[i] = factor.column(from[i]);
+      std::copy_n(block.values.template data_as<T>(), block.count, values);
+      columns += block.count;
+      values += block.count;
+    }
+    blocks_.clear();
+  }
+
+ private:
+  static constexpr int64_t kFirst = 1024, kBlock = int64_t{1} << 16;
+  struct Block {
+    Tensor columns, values;
+    int64_t count;
+  };
+  std::vector<Block> blocks_;
+};
+
 template <class T>
 std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const Tensor& crow1,
                                                   const Tensor& col1, const Tensor& values2,
@@ -176,7 +208,6 @@ std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const T
   const Tensor offsets1 = aten::contiguous(crow1), columns1 = aten::contiguous(col1);
   const Tensor offsets2 = aten::contiguous(crow2), columns2 = aten::contiguous(col2);
   const int64_t rows = crow1.numel() - 1, inner = crow2.numel() - 1;
-  // Both are read twice: to count the entries of rows, and to compute them.
   const CompressedRows::Copy a = CompressedRows("mm", offsets1, columns1, inner).copy(rows);
   const CompressedRows::Copy second = CompressedRows("mm", offsets2, columns2, columns).copy(inner);
   const SecondFactor b(second, columns);
@@ -186,28 +217,14 @@ std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const T
   const std::vector<int64_t> starts = pieces_of(a, b, rows);
   const auto in_pieces = [&](auto&& f) {
     parallel_chunks(static_cast<int64_t>(starts.size()) - 1,
-                    [&](int64_t p) { f(starts[p], starts[p + 1]); });
+                    [&](int64_t p) { f(p, starts[p], starts[p + 1]); });
   };
 
   const Tensor crow = empty_cpu({rows + 1}, ScalarType::Int64);
   int64_t* const ends = crow.data_as<int64_t>();
   ends[0] = 0;
-  in_pieces([&](int64_t first, int64_t last) {
-    RowColumns row(b.width());
-    for (int64_t r = first; r < last; ++r) {
-      for (int64_t i = a.offsets[r]; i < a.offsets[r + 1]; ++i) {
-        if (i + kAhead < entries) b.prefetch(a.columns[i + kAhead], y);
-        b.each_word(a.columns[i], [&](const Word& word) { row.add(word); });
-      }
-      ends[r + 1] = row.take_count();
-    }
-  });
-  std::partial_sum(ends, ends + rows + 1, ends);
-  const Tensor col = empty_cpu({ends[rows]}, ScalarType::Int64);
-  const Tensor values = empty_cpu({ends[rows]}, values1.dtype());
-  int64_t* const to_columns = col.data_as<int64_t>();
-  T* const to = values.data_as<T>();
-  in_pieces([&](int64_t first, int64_t last) {
+  std::vector<Entries<T>> pieces(starts.size() - 1);
+  in_pieces([&](int64_t p, int64_t first, int64_t last) {
     RowColumns row(b.width());
     std::vector<S> sums(static_cast<size_t>(b.width()), S(0));
     S* const sum = sums.data();
@@ -221,13 +238,23 @@ std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const T
           sum[c] = sum_of(sum[c], product_of(factor, static_cast<S>(y[j])));
         });
       }
-      int64_t at = ends[r];
-      for (const uint32_t c : row.take_sorted()) {
-        to_columns[at] = b.column(c);
-        to[at++] = static_cast<T>(sum[c]);
+      const std::span<const uint32_t> columns_of_row = row.take_sorted();
+      const auto count = static_cast<int64_t>(columns_of_row.size());
+      const auto [to_column, to] = pieces[p].add(count);
+      for (int64_t i = 0; i < count; ++i) {
+        const uint32_t c = columns_of_row[i];
+        to_column[i] = c;
+        to[i] = static_cast<T>(sum[c]);
         sum[c] = S(0);
       }
+      ends[r + 1] = count;
     }
+  });
+  std::partial_sum(ends, ends + rows + 1, ends);
+  const Tensor col = empty_cpu({ends[rows]}, ScalarType::Int64);
+  const Tensor values = empty_cpu({ends[rows]}, values1.dtype());
+  in_pieces([&](int64_t p, int64_t first, int64_t) {
+    pieces[p].write(b, col.data_as<int64_t>() + ends[first], values.data_as<T>() + ends[first]);
   });
   return {crow, col, values};
 }
