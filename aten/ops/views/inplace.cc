@@ -89,6 +89,10 @@ Tensor unsqueeze_(const Tensor& self, int64_t dim) {
 
 Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> memory_format) {
   require_plain("resize_", self);
+  check<ErrorKind::NotImplemented>(
+      self.is_strided(), OpName("resize_"), "expected a strided tensor, got one of layout ",
+      name_of(self.layout()),
+      self.layout() == Layout::SparseCoo ? "; call sparse_resize_()" : "; call to_dense()");
   if (!memory_format && self.sizes() == size && !self.is_contiguous()) return self;
   const DimVector strides =
       shape::strides_in_format("resize_", size, memory_format.value_or(MemoryFormat::Contiguous));

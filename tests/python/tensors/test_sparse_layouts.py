@@ -197,6 +197,17 @@ def test_indices_that_are_changed_later_are_refused() -> None:
             RuntimeError,
             "coalesce: expected a sparse tensor, got a sparse_csr one of shape (4, 4)",
         ),
+        (
+            lambda s: s.resize_(4, 4),
+            NotImplementedError,
+            "resize_: expected a strided tensor, got one of layout sparse_csr; call to_dense()",
+        ),
+        (
+            lambda s: s.to_sparse_coo().resize_(5, 5),
+            NotImplementedError,
+            "resize_: expected a strided tensor, got one of layout sparse_coo; call "
+            "sparse_resize_()",
+        ),
     ],
 )
 def test_what_is_refused(call: Callable, error: type, said: str) -> None:
