@@ -15,6 +15,7 @@
 #include "aten/ops/copy_.h"
 #include "aten/ops/detach.h"
 #include "aten/ops/to.h"
+#include "aten/ops/to_dense.h"
 #include "aten/ops/type_as.h"
 #include "core/schema/function_schema.h"
 
@@ -54,7 +55,7 @@ void call_in_place(const Operator& op, Stack& stack, size_t first) {
   const Tensor result = stack[first].as<Tensor>();
   const char* const name = op.info().base_name;
   if (self.is_strided())
-    aten::copy_(self, result);
+    aten::copy_(self, result.is_strided() ? result : aten::to_dense(result));
   else
     write_layout_tensor(name, self, result);
   stack[first] = Value(self);

@@ -27,6 +27,7 @@
 #include "aten/ops/sparse/contents.h"
 #include "aten/ops/sub.h"
 #include "aten/ops/to.h"
+#include "aten/ops/to_dense.h"
 #include "aten/ops/zeros.h"
 #include "core/schema/function_schema.h"
 
@@ -212,11 +213,9 @@ bool by_entry(const Operator& op, Stack& stack) {
 // ---- sums, also with a strided tensor, whose result is strided ----
 
 Tensor sum_of(const char* op, const Tensor& self, const Tensor& other, const Scalar& alpha) {
-  check<ErrorKind::Runtime>(is_sparse(other), OpName(op),
-                            "expected a strided and a sparse tensor in this order, or two sparse "
-                            "ones, got a sparse one first");
   check<ErrorKind::Runtime>(self.sizes() == other.sizes(), OpName(op),
                             "expected the same shape, got ", self.sizes(), " and ", other.sizes());
+  if (!is_sparse(other)) return aten::add(aten::to_dense(self), other, alpha);
   const ScalarType dtype = promote_types(self.dtype(), other.dtype());
   const Coo b = coo_of(op, other);
   const bool plain = alpha.equal(1);
@@ -240,6 +239,8 @@ Tensor sub_sparse(const Tensor& self, const Tensor& other, const Scalar& alpha) 
 
 // self += alpha * other. A strided tensor is written where `other` has entries.
 Tensor add_in_place(const char* op, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  check<ErrorKind::Runtime>(is_sparse(other), OpName(op),
+                            "expected a sparse tensor to add to a sparse one, got a strided one");
   if (!self.is_strided() || !self.is_contiguous() || !is_coo(other)) {
     const Tensor sum = sum_of(op, self, other, alpha);
     if (self.is_strided()) return aten::copy_(self, sum);

@@ -23,6 +23,7 @@
 #include "aten/ops/squeeze.h"
 #include "aten/ops/stack.h"
 #include "aten/ops/t.h"
+#include "aten/ops/to_dense.h"
 #include "aten/ops/unsqueeze.h"
 
 namespace treadle::sparse {
@@ -118,11 +119,10 @@ Tensor mv(const Tensor& self, const Tensor& vec) {
 
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
              const Scalar& alpha) {
-  check<ErrorKind::NotImplemented>(self.is_strided() == !(is_sparse(mat1) && is_sparse(mat2)),
-                                   OpName("addmm"),
-                                   "expected a strided input and one sparse factor, or three "
-                                   "sparse tensors");
   Tensor sum = sparse::mm(mat1, mat2);
+  check<ErrorKind::NotImplemented>(self.is_strided() || is_sparse(sum), OpName("addmm"),
+                                   "expected two sparse factors for a sparse input, got one");
+  if (self.is_strided() && is_sparse(sum)) sum = aten::to_dense(sum);
   if (!alpha.equal(1)) sum = aten::mul(sum, alpha);
   if (beta.equal(0)) return sum;
   const Tensor scaled = beta.equal(1) ? self : aten::mul(self, beta);

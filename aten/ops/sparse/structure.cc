@@ -242,7 +242,8 @@ Tensor stack(TensorList tensors, int64_t dim) {
 
 // ---- tensors without entries ----
 
-// A tensor of a layout without entries.
+// A tensor of a layout without entries; of another size than `self` by coordinates if the layout
+// has blocks or needs more dimensions.
 Tensor without_entries(const Tensor& self, IntList size, std::optional<ScalarType> dtype,
                        std::optional<Device> device) {
   const ScalarType of = dtype.value_or(self.dtype());
@@ -256,7 +257,10 @@ Tensor without_entries(const Tensor& self, IntList size, std::optional<ScalarTyp
   coo.values = aten::zeros(values, of, std::nullopt, on);
   coo.sizes = DimVector(size);
   coo.is_coalesced = true;
-  return same ? in_layout_of("zeros_like", self, coo) : tensor_of(coo);
+  if (same) return in_layout_of("zeros_like", self, coo);
+  const bool by_lines = is_compressed(self.layout()) && !has_blocks(self.layout()) && dims >= 2;
+  return by_lines ? compressed_tensor("new_zeros", coo, self.layout(), std::nullopt)
+                  : tensor_of(coo);
 }
 
 Tensor zeros_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,

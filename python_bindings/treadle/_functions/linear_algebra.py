@@ -143,14 +143,15 @@ def _range_of(A: Tensor, q: int, niter: int, M: Optional[Tensor]) -> Tensor:
 def svd_lowrank(
     A: Tensor, q: Optional[int] = 6, niter: Optional[int] = 2, M: Optional[Tensor] = None
 ) -> Tuple[Tensor, Tensor, Tensor]:
-    """U, S, V of nearly the best approximation of A - M by a matrix of rank `q`, from random
-    directions.
+    """U, S, V of nearly the best approximation of A - M by a matrix of rank `q`, or of the rank of
+    A if that is less, from random directions. A may be sparse.
     """
     q = 6 if q is None else q
     if A.dim() < 2:
         raise ValueError(f"svd_lowrank: expected a matrix, got shape {tuple(A.shape)}")
-    if not 0 <= q <= min(A.shape[-2:]):
-        raise ValueError(f"svd_lowrank: expected q in [0, {min(A.shape[-2:])}], got q = {q}")
+    if q < 0:
+        raise ValueError(f"svd_lowrank: expected q >= 0, got q = {q}")
+    q = min(q, *A.shape[-2:])
     if M is not None:
         M = M.broadcast_to(A.shape)
     wide = A.shape[-2] < A.shape[-1]
@@ -167,7 +168,7 @@ def pca_lowrank(
     A: Tensor, q: Optional[int] = None, center: bool = True, niter: int = 2
 ) -> Tuple[Tensor, Tensor, Tensor]:
     """The first `q` principal components of the rows of A, from random directions: U, S, V with
-    A nearly U diag(S) V^H.
+    A nearly U diag(S) V^H. A may be sparse; with `center` it is made strided.
     """
     if A.dim() < 2:
         raise ValueError(f"pca_lowrank: expected a matrix, got shape {tuple(A.shape)}")
@@ -176,7 +177,10 @@ def pca_lowrank(
         raise ValueError(f"pca_lowrank: expected q in [0, {min(A.shape[-2:])}], got q = {q}")
     if niter < 0:
         raise ValueError(f"pca_lowrank: expected niter >= 0, got niter = {niter}")
-    return svd_lowrank(A - A.mean(dim=-2, keepdim=True) if center else A, q, niter)
+    if center:
+        A = A.to_dense()
+        A = A - A.mean(dim=-2, keepdim=True)
+    return svd_lowrank(A, q, niter)
 
 
 _make_overridable(

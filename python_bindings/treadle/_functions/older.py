@@ -237,10 +237,10 @@ def lobpcg(
             f"LPBPCG algorithm is not applicable when the number of A rows (={size}) is smaller "
             f"than 3 x the number of requested eigenpairs (={n or k})"
         )
-    matrix = A.to_dense() if A.is_sparse else A
+    matrix = A.to_dense()
     factor = None
     if B is not None:
-        factor = linalg.cholesky(B.to_dense() if B.is_sparse else B)
+        factor = linalg.cholesky(B.to_dense())
         half = linalg.solve_triangular(factor, matrix, upper=False)
         matrix = linalg.solve_triangular(factor, half.mT, upper=False).mT
     values, vectors = linalg.eigh(matrix)

@@ -216,6 +216,57 @@ def test_what_is_refused(call: Callable, error: type, said: str) -> None:
     assert str(raised.value) == said
 
 
+# ---- with strided tensors ----
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_strided_operand_makes_sums_strided(layout: str) -> None:
+    x, d = _dense(4, 4), treadle.arange(16, dtype=treadle.float64).reshape(4, 4)
+    s = _in(layout, x)
+    for found, expected in (
+        (s + d, x + d),
+        (d + s, x + d),
+        (s - d, x - d),
+        (treadle.sub(d, s, alpha=2), d - 2 * x),
+        (treadle.addmm(d, s, s), d + x @ x),
+        (treadle.addmm(d, s, s, beta=0, alpha=3), 3 * x @ x),
+        (d.clone().mul_(s), d * x),
+        (d.clone().add_(s), d + x),
+    ):
+        assert found.layout is treadle.strided
+        assert_close(found, expected)
+    with pytest.raises(RuntimeError) as raised:
+        s.add_(d)
+    text = "add_: expected a sparse tensor to add to a sparse one, got a strided one"
+    assert str(raised.value) == text
+    with pytest.raises(NotImplementedError) as refused:
+        treadle.addmm(s, s, d)
+    text = "addmm: expected two sparse factors for a sparse input, got one"
+    assert str(refused.value) == text
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_new_tensor_has_the_layout(layout: str) -> None:
+    s = _in(layout, _dense(4, 4))
+    blocks = layout in ("sparse_bsr", "sparse_bsc")
+    for made in (s.new_zeros((2, 3)), s.new_empty(2, 3)):
+        assert made.layout is (treadle.sparse_coo if blocks else s.layout)
+        assert made.shape == (2, 3) and made._nnz() == 0 and made.dtype == s.dtype
+    assert s.new_zeros(3).layout is treadle.sparse_coo
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_decompositions_take_sparse_matrices(layout: str) -> None:
+    x = _dense(12, 6)
+    s = _in(layout, x)
+    u, values, v = treadle.svd_lowrank(s, q=8)
+    assert_close(u @ values.diag() @ v.mT, x)
+    u, values, v = treadle.pca_lowrank(s, q=6)
+    assert_close(u @ values.diag() @ v.mT, x - x.mean(0))
+    square = x @ x.mT
+    assert_close(treadle.lobpcg(_in(layout, square), 2)[0], treadle.lobpcg(square, 2)[0])
+
+
 # ---- gradients of embedding ----
 
 
