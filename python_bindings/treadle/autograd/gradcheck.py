@@ -57,8 +57,10 @@ def gradcheck(
     `check_batched_grad` (or `check_batched_forward_grad`) a batch of gradients (or directions) must
     give what each of them gives. Returns True, or raises GradcheckError (False instead, if not
     raise_exception). AssertionError for options that leave nothing to check, and for a function
-    whose outputs have another shape or dtype once an input is changed; NotImplementedError for
-    sparse inputs, `masked` or not.
+    whose outputs have another shape or dtype once an input is changed.
+
+    A sparse input is checked by the values of its entries, `masked` or not: what is not an entry
+    has no gradient. Sparse outputs are compared as strided ones.
     """
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     for needed, given, what in (
@@ -72,11 +74,7 @@ def gradcheck(
     ):
         if needed and not given:
             raise AssertionError(f"gradcheck: expected {what} to be True, got False")
-    if any(isinstance(value, Tensor) and value.is_sparse for value in inputs):
-        raise NotImplementedError(
-            f"gradcheck: expected strided inputs, got a sparse one (masked = {masked}); check a "
-            "function of its values()"
-        )
+    func, inputs = _of_parts(func, inputs)
     try:
         _check_inputs(inputs)
         check = _Check(func, inputs, eps, atol, rtol, nondet_tol)
@@ -114,6 +112,7 @@ def gradgradcheck(
     """`gradcheck` of backward itself, as a function of the inputs and of the gradients handed to
     it: of its backward with `check_rev_over_rev`, of its forward mode with `check_fwd_over_rev`."""
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    func, inputs = _of_parts(func, inputs)
     if grad_outputs is None:
         outputs = _differentiable(_as_tuple(func(*inputs)))
         grad_outputs = tuple(
@@ -150,6 +149,45 @@ def gradgradcheck(
         fast_mode=fast_mode,
         masked=masked,
     )
+
+
+def _of_parts(func: Callable, inputs: tuple) -> tuple[Callable, tuple]:
+    """The same function of strided tensors: an input of another layout is given by those of its
+    parts that require grad, and outputs are made strided."""
+    flat: list[Any] = []
+    made: list[Optional[tuple]] = []
+    for value in inputs:
+        if not isinstance(value, Tensor) or value.layout == _C.strided:
+            flat.append(value)
+            made.append(None)
+            continue
+        parts, fields = (list(found.values()) for found in _C._layout_contents(value))
+        places = [place for place, part in enumerate(parts) if part.requires_grad]
+        flat += [parts[place].detach().clone().requires_grad_() for place in places]
+        parts = [part.detach() for part in parts]
+        made.append((value.layout, list(value.shape), parts, fields, places))
+
+    def of_parts(*given: Any) -> Any:
+        rest, args = iter(given), []
+        for known in made:
+            if known is None:
+                args.append(next(rest))
+                continue
+            layout, size, parts, fields, places = known
+            parts = list(parts)
+            for place in places:
+                parts[place] = next(rest)
+            args.append(_C._layout_tensor(layout, size, parts, fields))
+        results = func(*args)
+        if isinstance(results, (tuple, list)):
+            return tuple(map(_dense, results))
+        return _dense(results)
+
+    return of_parts, tuple(flat)
+
+
+def _dense(value: Any) -> Any:
+    return value.to_dense() if isinstance(value, Tensor) else value
 
 
 def _fresh(value: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ flow to the values and to the strided operand. The operators are those of all te
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence
 
 from treadle import _C, _names
 from treadle._C import Tensor
@@ -69,6 +69,11 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
     sparse_csc.
     """
     return _names.package().ops.aten._spdiags(diagonals, offsets, shape, layout)
+
+
+def as_sparse_gradcheck(gradcheck: Callable) -> Callable:
+    """`gradcheck` itself: autograd.gradcheck() and autograd.gradgradcheck() take sparse tensors."""
+    return gradcheck
 
 
 def _expect_sparse(name: str, input: Any) -> None:

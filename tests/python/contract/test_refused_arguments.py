@@ -209,11 +209,6 @@ def test_options_that_leave_nothing_to_check() -> None:
         ),
     ):
         assert message_of(AssertionError, gradcheck, treadle.exp, x, **options) == message
-    sparse = treadle.eye(2, dtype=treadle.float64).to_sparse().requires_grad_()
-    assert message_of(NotImplementedError, gradcheck, treadle.exp, sparse, masked=True) == (
-        "gradcheck: expected strided inputs, got a sparse one (masked = True); check a function of "
-        "its values()"
-    )
 
 
 # ---- custom functions and transforms -----------------------------------------------------------

@@ -521,6 +521,28 @@ def test_gradients_are_those_of_the_strided_computation(function: Callable, layo
         assert_close(sparse[1], strided[1])
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gradcheck_takes_sparse_inputs_and_outputs(layout: str) -> None:
+    check = treadle.sparse.as_sparse_gradcheck(treadle.autograd.gradcheck)
+    s = _in(layout, _dense(4, 4)).requires_grad_()
+    d = treadle.randn(4, 2, dtype=treadle.float64, requires_grad=True)
+    assert check(lambda a, b: a.sin() @ b, (s, d), masked=True)
+    assert check(lambda a: a * a, s)
+    assert treadle.autograd.gradgradcheck(lambda a, b: a.sin() @ b, (s, d))
+
+    class Twice(treadle.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: treadle.Tensor) -> treadle.Tensor:
+            return a.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: treadle.Tensor) -> treadle.Tensor:
+            return 2 * grad
+
+    with pytest.raises(RuntimeError, match="^Jacobian mismatch"):
+        check(lambda a: Twice.apply(a @ d), s)
+
+
 def test_gradients_of_a_sampled_product() -> None:
     s = _dense(6, 8, seed=7).to_sparse_csr()
     a, b = _dense(6, 3, seed=8) + 1, _dense(3, 8, seed=9) + 1
