@@ -47,7 +47,8 @@ void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_st
   constexpr int64_t kFrom = sizeof(From), kTo = sizeof(To);
   if (src_stride == kFrom && dst_stride == kTo) {
     if constexpr (std::is_same_v<From, To>) {
-      std::memmove(dst, src, static_cast<size_t>(n) * sizeof(To));
+      // A run without elements may have no memory, which memmove does not take.
+      if (n > 0) std::memmove(dst, src, static_cast<size_t>(n) * sizeof(To));
       return;
     }
     int64_t i = 0;
