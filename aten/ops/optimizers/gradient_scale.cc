@@ -22,6 +22,7 @@
 #include "aten/ops/reshape.h"
 #include "aten/ops/where.h"
 #include "core/base/error.h"
+#include "core/base/layers.h"
 
 namespace treadle::composite {
 namespace {
@@ -38,6 +39,15 @@ Tensor one_number(const char* op, const char* name, const Tensor& t, bool (*fits
 Tensor one_float(const char* op, const char* name, const Tensor& t) {
   return one_number(
       op, name, t, [](ScalarType dtype) { return is_floating(dtype); }, "floating");
+}
+
+// RuntimeError unless a write to the tensor is allowed, which is found out before the first write.
+void require_no_record(const char* op, const char* name, const Tensor& t) {
+  check<ErrorKind::Runtime>(!(grad_enabled() && t.requires_grad()), OpName(op), "expected ", name,
+                            " to require no grad, got one that does; call it within no_grad()");
+  check<ErrorKind::Runtime>(
+      !t.impl()->is_inference() || inference_enabled(), OpName(op), "expected ", name,
+      " to be a normal tensor outside inference mode, got an inference tensor");
 }
 
 }  // namespace
@@ -59,6 +69,10 @@ void _amp_foreach_non_finite_check_and_unscale_(TensorList self, const Tensor& f
   check<ErrorKind::Runtime>(factor.device() == found.device(), OpName(op), "expected inv_scale on ",
                             found.device(), ", as found_inf, got ", factor.device());
   require_writable(op, self);
+  require_writable(op, std::vector<Tensor>{found});
+  for (const Tensor& t : self) require_no_record(op, "self", t);
+  require_no_record(op, "found_inf", found_inf);
+  const NoGrad no_grad;
   for (const Tensor& t : self) {
     aten::masked_fill_(found, aten::logical_not(aten::all(aten::isfinite(t))), 1);
     aten::mul_(t, factor);
@@ -77,6 +91,9 @@ Tensor _amp_update_scale_(const Tensor& self, const Tensor& growth_tracker, cons
   check<ErrorKind::Runtime>(growth_interval >= 0 && growth_interval <= kMax, OpName(op),
                             "expected growth_interval from 0 to ", kMax, ", got ", growth_interval);
   require_writable(op, std::vector<Tensor>{scale, steps});
+  require_no_record(op, "self", self);
+  require_no_record(op, "growth_tracker", growth_tracker);
+  const NoGrad no_grad;
   const Tensor overflowed = aten::ne(one_float(op, "found_inf", found_inf), 0);
   const Tensor counted = aten::masked_fill(aten::add(steps, 1), overflowed, 0);
   const Tensor long_enough = aten::eq(counted, growth_interval);

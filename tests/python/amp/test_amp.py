@@ -441,6 +441,36 @@ def test_a_gradient_of_a_dtype_without_arithmetic_leaves_the_others() -> None:
     assert [g.tolist() for g in gradients] == [[0.5, 0.5], [0.5, 0.5]]
 
 
+def test_a_gradient_that_cannot_be_written_leaves_the_others() -> None:
+    def unscale(*gradients: treadle.Tensor) -> None:
+        treadle._amp_foreach_non_finite_check_and_unscale_(
+            list(gradients), treadle.zeros(()), treadle.full((), 0.5)
+        )
+
+    name = "_amp_foreach_non_finite_check_and_unscale_"
+    with treadle.inference_mode():
+        of_inference = treadle.ones(2)
+    for other, message in (
+        (
+            treadle.ones(2, requires_grad=True),
+            "expected self to require no grad, got one that does; call it within no_grad()",
+        ),
+        (
+            of_inference,
+            "expected self to be a normal tensor outside inference mode, got an inference tensor",
+        ),
+    ):
+        gradient = treadle.ones(2)
+        with pytest.raises(RuntimeError) as error:
+            unscale(gradient, other)
+        assert str(error.value) == f"{name}: {message}"
+        assert gradient.tolist() == [1, 1]
+    leaf = treadle.ones(2, requires_grad=True)
+    with treadle.no_grad():
+        unscale(leaf, treadle.ones(2))
+    assert leaf.tolist() == [0.5, 0.5]
+
+
 def test_gradients_are_unscaled_once() -> None:
     w = treadle.zeros(3, requires_grad=True)
     scaler, optimizer = scaler_of(w, init_scale=4.0)
