@@ -24,7 +24,7 @@ setup(
             depends=headers + texts,
             include_dirs=include_paths(),
             libraries=["OpenCL"],
-            extra_compile_args=["-std=c++17", "-O2", "-fvisibility=hidden", "-Wall"],
+            extra_compile_args=["-std=c++17", "-fvisibility=hidden", "-Wall"],
             language="c++",
         )
     ],
