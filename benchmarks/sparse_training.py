@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import random
-import time
 import warnings
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict
 
 import numpy as np
+from _rounds import medians
 
 import treadle
 
@@ -159,20 +158,6 @@ def require_same_losses(name: str, steps: Dict[str, Step], count: int = 20) -> N
         raise SystemExit(f"{name}: the losses differ by {apart:.1e}, relatively")
 
 
-def medians(steps: Dict[str, Step], rounds: int) -> Dict[str, float]:
-    """Milliseconds of a step, in rounds in turn, in another order each time."""
-    times: Dict[str, List[float]] = {library: [] for library in steps}
-    for _ in range(rounds):
-        order = list(steps)
-        random.shuffle(order)
-        for library in order:
-            start = time.perf_counter()
-            for _ in range(5):
-                steps[library]()
-            times[library].append((time.perf_counter() - start) / 5 * 1e3)
-    return {library: float(np.median(t)) for library, t in times.items()}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -197,10 +182,10 @@ def main() -> None:
             steps = {key: make(library) for key, library in libraries.items()}
             if len(steps) > 1:
                 require_same_losses(name, steps)
-            found = medians(steps, options.rounds)
-            line = f"{name:40s}{threads:8d}{found['Treadle']:10.2f}"
+            found = medians(steps, options.rounds, repeats=5)
+            line = f"{name:40s}{threads:8d}{found['Treadle'] * 1e3:10.2f}"
             if "PyTorch" in found:
-                line += f"{found['PyTorch']:10.2f}{found['Treadle'] / found['PyTorch']:7.2f}"
+                line += f"{found['PyTorch'] * 1e3:10.2f}{found['Treadle'] / found['PyTorch']:7.2f}"
             print(line, flush=True)
 
 

@@ -56,7 +56,7 @@ class Filter(nn.Module):
             nn.Embedding(users, width, sparse=True),
             nn.Embedding(films, width, sparse=True),
         )
-        # What no film is fills up short lists.
+        # Short lists are filled up with a number that no film has.
         self.rated = rated
         self.rated_vectors = nn.EmbeddingBag(
             films + 1, width, mode="mean", sparse=True, padding_idx=films

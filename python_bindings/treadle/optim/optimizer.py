@@ -228,7 +228,7 @@ class Optimizer:
 
     # update() where some gradient is sparse; None if the algorithm has no use for these.
     update_with_sparse: Any = None
-    # What is said then, instead of that the class does not support them.
+    # The error then, if it says more than that the class does not support them.
     _refuses_sparse: str = ""
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:

@@ -13,6 +13,6 @@ import pytest
 def quick_compiler() -> Iterator[None]:
     """The compiler does not optimise: it then takes two thirds of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        for flags in ("CXXFLAGS", "CFLAGS"):  # the second for setuptools before 72
+        for flags in ("CXXFLAGS", "CFLAGS"):  # an older setuptools reads the second alone
             patch.setenv(flags, "-O0")
         yield

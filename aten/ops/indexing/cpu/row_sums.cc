@@ -40,15 +40,10 @@ struct Rows {
   int64_t count, known;
 };
 
-// The place of a number that is none of a row, or `count`.
-struct Summed {
-  int64_t place, count;
-  explicit operator bool() const { return place == count; }
-};
-
 // Adds up the columns from k on, as many as whole groups of kVectors vectors have, and moves k.
+// Returns the place of a number that is none of a row, or the count.
 template <int kVectors, bool kFactors, class D, class T>
-HWY_INLINE Summed sum_columns(D d, const Rows<T>& in, int64_t& k, T* sum, double* total) {
+HWY_INLINE int64_t sum_columns(D d, const Rows<T>& in, int64_t& k, T* sum, double* total) {
   constexpr int64_t kLanes = hn::MaxLanes(D()), kLine = 64 / sizeof(T);
   constexpr int64_t kAhead = 8;  // rows; processors do not foresee where rows lie
   const auto rows = static_cast<uint64_t>(in.of.rows);
@@ -57,7 +52,7 @@ HWY_INLINE Summed sum_columns(D d, const Rows<T>& in, int64_t& k, T* sum, double
     for (auto& s : sums) s = hn::Zero(d);
     for (int64_t i = 0; i < in.count; ++i) {
       const auto row = static_cast<uint64_t>(in.rows[i]);
-      if (HWY_UNLIKELY(row >= rows)) return {i, in.count};
+      if (HWY_UNLIKELY(row >= rows)) return i;
       const T* const values_of_row = in.of.table + static_cast<int64_t>(row) * in.of.stride + k;
       const auto next = static_cast<uint64_t>(in.rows[std::min(i + kAhead, in.known - 1)]);
       if (HWY_LIKELY(next < rows)) {
@@ -77,19 +72,22 @@ HWY_INLINE Summed sum_columns(D d, const Rows<T>& in, int64_t& k, T* sum, double
         hn::StoreU(sums[v], d, sum + k + v * kLanes);
     }
   }
-  return {in.count, in.count};
+  return in.count;
 }
 
 template <bool kFactors, class T>
 int64_t sum_all_columns(const Rows<T>& in, T* sum, double* total) {
-  int64_t k = 0;
-  Summed done = sum_columns<8, kFactors>(Tag<T>(), in, k, sum, total);
-  if (done) done = sum_columns<4, kFactors>(Tag<T>(), in, k, sum, total);
-  if (done) done = sum_columns<2, kFactors>(Tag<T>(), in, k, sum, total);
-  if (done) done = sum_columns<1, kFactors>(Tag<T>(), in, k, sum, total);
-  if (done) done = sum_columns<1, kFactors>(hn::CappedTag<T, 4>(), in, k, sum, total);
-  if (done) done = sum_columns<1, kFactors>(hn::CappedTag<T, 1>(), in, k, sum, total);
-  return done.place;
+  int64_t k = 0, place = in.count;
+  const auto next = [&]<int kVectors>(auto d) {
+    if (place == in.count) place = sum_columns<kVectors, kFactors>(d, in, k, sum, total);
+  };
+  next.template operator()<8>(Tag<T>());
+  next.template operator()<4>(Tag<T>());
+  next.template operator()<2>(Tag<T>());
+  next.template operator()<1>(Tag<T>());
+  next.template operator()<1>(hn::CappedTag<T, 4>());
+  next.template operator()<1>(hn::CappedTag<T, 1>());
+  return place;
 }
 
 template <class T>

@@ -17,13 +17,14 @@ namespace treadle::cpu {
 // The entries of some rows: where row r begins and ends, and the columns of its entries.
 class CompressedRows {
  public:
-  // `offsets` has a number more than there are rows. `columns` has `count` numbers below `width`.
-  CompressedRows(const char* op, const int64_t* offsets, const int64_t* columns, int64_t count,
-                 int64_t width)
-      : op_(op), offsets_(offsets), columns_(columns), count_(count), width_(width) {}
-  // The same of contiguous int64 tensors.
+  // `crow` has a number more than there are rows, `col` numbers below `width`. Both are contiguous
+  // and of int64, and outlive this.
   CompressedRows(const char* op, const Tensor& crow, const Tensor& col, int64_t width)
-      : CompressedRows(op, crow.data_as<int64_t>(), col.data_as<int64_t>(), col.numel(), width) {}
+      : op_(op),
+        offsets_(crow.data_as<int64_t>()),
+        columns_(col.data_as<int64_t>()),
+        count_(col.numel()),
+        width_(width) {}
 
   struct Row {
     int64_t begin, end;      // the numbers of its entries

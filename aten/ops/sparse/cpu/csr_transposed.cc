@@ -34,7 +34,7 @@ class Transposition {
   template <class V>
   void write(const int64_t* starts, const V* from, int64_t* rows, V* values) const {
     std::vector<int64_t> next(starts, starts + columns_);
-    // What the loop reads is in variables of its own, as `rows` could alias the members.
+    // Copies, since writes to `rows` could change the members for all that the compiler knows.
     const int64_t count = count_, columns = columns_;
     const int64_t* const column = column_;
     int64_t done = 0;

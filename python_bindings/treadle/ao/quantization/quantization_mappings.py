@@ -115,7 +115,7 @@ FIXED_RANGES: Dict[Any, Any] = {
     ),
 }
 
-# What rounds the results of modules to their known range, in training.
+# Fake quantisation of the results of modules with a known range, in training.
 DEFAULT_MODULE_TO_ACT_POST_PROCESS: Dict[Any, Any] = {
     kind: FixedQParamsFakeQuantize.with_args(observer=observer)
     for kind, observer in FIXED_RANGES.items()
@@ -210,7 +210,7 @@ def get_default_compare_output_module_list() -> Set[Any]:
 
 
 def _get_special_act_post_process(module: nn.Module) -> Optional[Callable[..., Any]]:
-    """What rounds the results of a module with a known range, in training; None for others."""
+    """Fake quantisation of the results of a module with a known range; None for other modules."""
     if not module.training:
         return None
     return DEFAULT_MODULE_TO_ACT_POST_PROCESS.get(type_before_parametrizations(module))
