@@ -152,7 +152,8 @@ def _joined(
     joined before belongs to an earlier group, whose first process has not ended it yet."""
     end = time.monotonic() + timeout.total_seconds()
     while True:
-        store, place, size = rendezvous(init_method or "env://", rank, world_size, timeout)
+        url = init_method or "env://"
+        store, place, size = next(rendezvous(url, rank, world_size, timeout=timeout))
         try:
             count = store.add(f"joined/{place}", 1)
         except DistError:

@@ -392,16 +392,12 @@ def test_stores(tmp_path: Path) -> None:
         store.set("bytes", b"\x00\xff\n")
         assert store.get("text") == "déjà".encode() and store.get("bytes") == b"\x00\xff\n"
         assert store.add("sum", 3) == 3 and store.add("sum", -1) == 2
-        assert store.num_keys() == 3 and store.check(["text", "sum"])
+        assert len(store.list_keys()) == 3 and store.check(["text", "sum"])
         assert store.delete_key("sum") and not store.delete_key("sum")
         assert not store.check(["text", "sum"])
-        with pytest.raises(dist.DistStoreError, match="expected a value for 'none' within 0.05 s"):
+        with pytest.raises(dist.DistStoreError, match="expected a value for 'none' in the .* within 0.05 s"):
             store.wait(["text", "none"], timedelta(seconds=0.05))
-        later = threading.Timer(0.05, store.set, ("late", "1"))
-        if isinstance(store, dist.TCPStore):  # a process has one connection
-            other = dist.TCPStore("127.0.0.1", store.port)
-            later = threading.Timer(0.05, other.set, ("late", "1"))
-        later.start()
+        threading.Timer(0.05, store.set, ("late", "1")).start()
         assert store.get("late") == b"1"
         store.close()
 
@@ -419,7 +415,7 @@ BAD_STARTS: Any = {
     "scheme": (
         {"init_method": "mail://a", "rank": 0, "world_size": 1},
         RuntimeError,
-        "expected env://, tcp:// or file://, got 'mail://a'",
+        "expected env://, file://, tcp://, got 'mail://a'",
     ),
 }
 
@@ -635,11 +631,6 @@ def test_options_that_are_not_there() -> None:
             with pytest.raises(ValueError) as raised:
                 call()
             assert str(raised.value) == message
-        with pytest.raises(NotImplementedError) as raised:
-            dist.TCPStore("127.0.0.1", 0, is_master=True, master_listen_fd=3)
-        assert str(raised.value) == (
-            "TCPStore: expected master_listen_fd = None, got 3: the store opens its port itself"
-        )
     finally:
         dist.destroy_process_group()
 
