@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 from urllib.parse import ParseResult, parse_qsl, urlparse
 
 from treadle.distributed import _launchers
+from treadle.distributed._stores.tcp import _is_agents
 from treadle.distributed.constants import default_pg_timeout
 from treadle.distributed.store import FileStore, PrefixStore, Store, TCPStore
 
@@ -89,12 +90,11 @@ def _number(name: str, said: Dict[str, str], scheme: str) -> int:
 
 def _tcp_store(host: str, port: int, rank: int, timeout: timedelta) -> Store:
     """The store at an address. Rank 0 serves it, if the agent that began this process does not."""
-    agent = (os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT"))
-    is_agents = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    if is_agents and agent == (host, str(port)):
+    if _is_agents(host, port):
         # It outlives the groups of this process: each group has keys of its own.
         store = TCPStore(host, port, timeout=timeout, wait_for_workers=False)
-        return PrefixStore(f"rendezvous/{next(_stores_of_agent)}", store)
+        group = os.environ.get("TREADLE_STORE_PREFIX", "workers")
+        return PrefixStore(f"{group}/{next(_stores_of_agent)}", store)
     return TCPStore(
         host, port, None, rank == 0, timeout, wait_for_workers=False, multi_tenant=True
     )

@@ -87,6 +87,12 @@ def _serve(host: str, port: int, fd: Optional[int], secret: bytes) -> Server:
         ) from None
 
 
+def _is_agents(host: str, port: int) -> bool:
+    """Whether the agent that began this process serves the store at an address."""
+    agent = (os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT"))
+    return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" and agent == (host, str(port))
+
+
 class _Pool:
     """The connections of this process to a server."""
 
@@ -258,7 +264,11 @@ class TCPStore(Store):
         self._server: Optional[Server] = None
         self._shared: Optional[_Shared] = None
         if is_master:
-            self._begin_to_serve(port, multi_tenant, master_listen_fd)
+            try:
+                self._begin_to_serve(port, multi_tenant, master_listen_fd)
+            except DistNetworkError:
+                if not _is_agents(host_name, port):
+                    raise
         self.port = self._server.port if self._server else port
         self._pool = _Pool(host_name, self.port, self._secret)
         self._is_clone = False
