@@ -21,7 +21,7 @@ def _texts(value: str) -> List[str]:
 
 def get_args_parser() -> ArgumentParser:
     """The parser of the options."""
-    parser = ArgumentParser(prog="treadle-distributed-run", description=_DESCRIPTION)
+    parser = ArgumentParser(prog="treadle-torchrun", description=_DESCRIPTION)
 
     def option(name: str, help: str, *short: str, action: Any = env, **more: Any) -> None:
         names = dict.fromkeys([name, name[:2] + name[2:].replace("-", "_")])

@@ -126,7 +126,8 @@ class DefaultLogsSpecs(LogsSpecs):
             self._folder(one.get("TORCHELASTIC_RUN_ID", "")), f"attempt_{attempt}"
         )
         # Workers that start anew without a failure have the same attempt.
-        shutil.rmtree(folder, ignore_errors=True) if self._is_temporary else None
+        while os.path.exists(folder):
+            folder += "+"
         tee, redirects = to_map(self._tee, len(envs)), to_map(self._redirects, len(envs))
         made = LogsDest()
         shown = self._local_ranks_filter

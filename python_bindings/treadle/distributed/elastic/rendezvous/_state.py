@@ -25,6 +25,7 @@ class State:
     agents: List[str] = field(default_factory=list)  # of the round; a complete one's in their order
     waiting: List[str] = field(default_factory=list)  # for the next round
     finished: List[str] = field(default_factory=list)  # whose workers have succeeded
+    before: List[str] = field(default_factory=list)  # the agents of the last complete round
 
     @staticmethod
     def read(data: bytes) -> State:
@@ -38,25 +39,25 @@ class State:
 
 def joined(state: State, agent: str, most: int) -> Optional[State]:
     """An agent joins the open round, or waits for the next one."""
-    if state.complete:
-        if agent in state.waiting or len(state.agents) >= most:
-            return None
-        return replace(state, waiting=[*state.waiting, agent])
-    if agent in state.agents or len(state.agents) >= most:
+    if agent in (*state.agents, *state.waiting) or len(state.agents) >= most:
         return None
+    if state.complete:
+        return replace(state, waiting=[*state.waiting, agent])
     return replace(state, agents=[*state.agents, agent])
 
 
 def completed(state: State) -> Optional[State]:
-    """No more agents join the round. Agents that say a number come in the order of these."""
+    """No more agents join the round. Agents that say a number come in the order of these. Others
+    keep their order, with new ones at the end: rank 0 has been there for the longest time."""
     if state.complete:
         return None
 
-    def number(agent: str) -> int:
+    def place(agent: str) -> int:
         said = agent.partition("#")[0]
-        return int(said) if said else len(state.agents)
+        known = state.before
+        return int(said) if said else known.index(agent) if agent in known else len(known)
 
-    return replace(state, complete=True, agents=sorted(state.agents, key=number), finished=[])
+    return replace(state, complete=True, agents=sorted(state.agents, key=place), finished=[])
 
 
 def opened(state: State, seen: int, most: int) -> Optional[State]:
@@ -64,7 +65,7 @@ def opened(state: State, seen: int, most: int) -> Optional[State]:
     if state.round != seen or not state.complete:
         return None
     first, rest = state.waiting[:most], state.waiting[most:]
-    return State(state.round + 1, state.closed, False, first, rest)
+    return State(state.round + 1, state.closed, False, first, rest, before=state.agents)
 
 
 def finished(state: State, agent: str, seen: int) -> Optional[State]:
