@@ -17,7 +17,7 @@ from treadle.distributed.backend import Backend, BackendConfig, is_registered, i
 from treadle.distributed.errors import DistError, DistStoreError
 from treadle.distributed.process_group import DEFAULT_TIMEOUT, ProcessGroup
 from treadle.distributed.rendezvous import rendezvous
-from treadle.distributed.store import PrefixStore, Store
+from treadle.distributed.store import FileStore, HashStore, PrefixStore, Store, TCPStore
 
 default_pg_timeout = DEFAULT_TIMEOUT
 
@@ -44,6 +44,7 @@ class _World:
         self.groups: List[ProcessGroup] = []
         self.count = 0
         self.local: Dict[Tuple[int, ...], int] = {}
+        self.watch: Any = None  # a _faults.Watch, where there is one
 
 
 _world = _World()
@@ -224,7 +225,31 @@ def init_process_group(
     _world.store, _world.own_store, _world.config = found, own, config
     _world.count, _world.groups = 0, [whole]
     _world.default = GroupMember.WORLD = whole
+    _begin_watch(own, rank, world_size)
     _watch_the_process()
+
+
+def _begin_watch(own: Optional[Store], rank: int, world_size: int) -> None:
+    """Find out who is at fault when calls of groups fail, where the ranks share a store."""
+    assert _world.store is not None
+    root = _root(_world.store)
+    if world_size > 1 and isinstance(root, (FileStore, HashStore, TCPStore)):
+        from treadle.distributed._faults import Watch
+
+        is_agents = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        holder = 0 if own is not None and isinstance(root, TCPStore) and not is_agents else None
+        _world.watch = Watch(_world.store, rank, _world.groups, holder)
+        _watch_calls(_world.groups[0])
+
+
+def _watch_calls(group: ProcessGroup) -> None:
+    for backend in group._each_backend():
+        if _world.watch is not None and hasattr(backend, "watch"):
+            backend.watch(_world.watch, group)
+
+
+def _root(store: Store) -> Store:
+    return store._underlying_non_prefix_store if isinstance(store, PrefixStore) else store
 
 
 def _now() -> Any:
@@ -271,6 +296,7 @@ def new_group(
     made.bound_device_id = device if device is not None else whole.bound_device_id
     made.barrier(_now()).wait()  # no member ends the store before all have found each other
     _world.groups.append(made)
+    _watch_calls(made)
     return made
 
 
@@ -291,6 +317,8 @@ def destroy_process_group(group: AnyGroup = None) -> None:
 
 def _end(seconds: float) -> None:
     groups, store, rank = _world.groups, _world.own_store, get_rank()
+    if _world.watch is not None:
+        _world.watch.end()
     _world.__init__()  # type: ignore[misc]
     GroupMember.WORLD = None
     for each in groups:
@@ -300,8 +328,7 @@ def _end(seconds: float) -> None:
 
 
 def _end_store(store: Store, rank: int) -> None:
-    while isinstance(store, PrefixStore):
-        store = store.underlying_store
+    store = _root(store)
     with contextlib.suppress(DistError, OSError):
         if rank == 0:
             store.end()

@@ -229,8 +229,8 @@ class HashStore(Store):
         self._changed = threading.Condition()
 
     def _ask(self, request: Request, seconds: float) -> Answer:
+        found: List[Answer] = []
         with self._changed:
-            found: List[Answer] = []
 
             def there() -> bool:
                 found[:] = [self._table.apply(request)]
@@ -238,7 +238,13 @@ class HashStore(Store):
 
             self._changed.wait_for(there, seconds)
             self._changed.notify_all()
-            return found[0]
+        return found[0]
+
+    def clone(self) -> HashStore:
+        """Another store over the same content."""
+        made = HashStore()
+        made.__dict__.update(self.__dict__)
+        return made
 
 
 class PrefixStore(Store):

@@ -72,6 +72,12 @@ class FileStore(Store):
         if whole < len(new):  # a process ended while it wrote this
             os.ftruncate(descriptor, self._replayed)
 
+    def clone(self) -> FileStore:
+        """Another store in the same file."""
+        made = FileStore(self.path)
+        made.set_timeout(self.timeout)
+        return made
+
     def end(self) -> None:
         """Remove the file, when no process needs it any more."""
         with contextlib.suppress(FileNotFoundError):

@@ -45,6 +45,7 @@ class _Client:
         self.received = bytearray()
         self.unsent = bytearray()
         self.waiting: Optional[_Waiting] = None
+        self.will: Optional[Request] = None  # what is set when the connection ends
 
 
 class _Waiting:
@@ -173,6 +174,9 @@ class Server:
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(client.connection)
         client.connection.close()
+        if client.will is not None:
+            self._table.apply(client.will)
+            self._look_again(client.will)
 
     # ---- Clients ----
 
@@ -252,6 +256,10 @@ class Server:
 
     def _answer(self, client: _Client, request: Request, seconds: float) -> None:
         waiting = _Waiting(client, request)
+        if request.action == "will":
+            client.will = request._replace(action="set")
+            self._reply(waiting, protocol.ANSWERED, [])
+            return
         if self._try(waiting):
             if request.action not in READING:
                 self._look_again(request)
