@@ -10,6 +10,7 @@ Each stage passes on all that later stages need, so that only neighbours exchang
 
 from __future__ import annotations
 
+import inspect
 from enum import Enum
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
@@ -47,9 +48,20 @@ class _Recorder(fx.Tracer):
     """Records a module. With cuts at submodules only the modules around those are looked into, so
     that the others may have branches on values."""
 
-    def __init__(self, cuts: Dict[str, SplitPoint]) -> None:
+    def __init__(self, cuts: Dict[str, SplitPoint], constants: Dict[str, Any]) -> None:
         super().__init__()
         self._cuts = cuts
+        self._constants = constants
+
+    def create_args_for_root(
+        self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Optional[Any] = None
+    ) -> Tuple[Callable[..., Any], List[Any]]:
+        function, args = super().create_args_for_root(root_fn, is_module, concrete_args)
+        for place, arg in enumerate(args):
+            if isinstance(arg, fx.Proxy) and arg.node.target in self._constants:
+                args[place] = self._constants[arg.node.target]
+                self.graph.erase_node(arg.node)
+        return function, args
 
     def cut(self) -> None:
         self.create_node("call_function", pipe_split, (), {})
@@ -71,12 +83,23 @@ class _Recorder(fx.Tracer):
         return result
 
 
-def _record(module: nn.Module, cuts: Dict[str, SplitPoint]) -> fx.GraphModule:
+def _constants(
+    module: nn.Module, args: Tuple[Any, ...], kwargs: Dict[str, Any]
+) -> Dict[str, Any]:
+    """The arguments of forward() that are no tensors, with those left at their defaults."""
+    bound = inspect.signature(module.forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return {name: v for name, v in bound.arguments.items() if not isinstance(v, Tensor)}
+
+
+def _record(
+    module: nn.Module, cuts: Dict[str, SplitPoint], constants: Dict[str, Any]
+) -> fx.GraphModule:
     for name, point in cuts.items():
         module.get_submodule(name)
         if not isinstance(point, SplitPoint):
             raise ValueError(f"pipeline: expected a SplitPoint for {name!r}, got {point!r}")
-    recorder = _Recorder(cuts)
+    recorder = _Recorder(cuts, constants)
     _recording.append(recorder)
     try:
         graph = recorder.trace(module)
@@ -220,7 +243,8 @@ def pipeline(
     split_policy: Optional[Callable[[fx.GraphModule], fx.GraphModule]] = None,
 ) -> Pipe:
     """Cut a module into stages. `mb_args`, `mb_kwargs` are arguments of the size of a microbatch;
-    their forms go through the stages, on the meta device, to see that these fit together.
+    those that are no tensors become part of the graph, and are not given to the stages. With them
+    the stages are run on the meta device, to see that they fit together.
 
     `split_spec` has the names of submodules to cut before or after; `split_policy` gets the module
     as an fx.GraphModule and returns it with calls of pipe_split() as nodes; without both forward()
@@ -241,13 +265,14 @@ def _pipe(
     cuts: Dict[str, SplitPoint],
     policy: Optional[Callable[[fx.GraphModule], fx.GraphModule]],
 ) -> Pipe:
-    whole = _record(module, cuts)
+    kwargs = kwargs or {}
+    whole = _record(module, cuts, _constants(module, args, kwargs))
     if policy is not None:
         whole = policy(whole)
     stages = [fx.GraphModule(whole, graph) for graph in _stage_graphs(whole)]
     _check_parameters(stages, module)
     pipe = Pipe(stages, whole)
-    _try(pipe, args, kwargs or {})
+    _try(pipe, args, kwargs)
     return pipe
 
 
@@ -255,11 +280,11 @@ def _try(pipe: Pipe, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> List[Form
     """The forms that leave each stage but the last, for these arguments on the meta device."""
     from treadle.func import functional_call
 
-    def meta(value: Any) -> Any:
-        return value.detach().to("meta") if isinstance(value, Tensor) else value
+    def meta(tensor: Tensor) -> Tensor:
+        return tensor.detach().to("meta")
 
-    values: Any = tuple(meta(value) for value in args)
-    named = {name: meta(value) for name, value in kwargs.items()}
+    values: Any = tuple(meta(value) for value in args if isinstance(value, Tensor))
+    named = {name: meta(v) for name, v in kwargs.items() if isinstance(v, Tensor)}
     found = []
     for number in range(pipe.num_stages - 1):
         stage = pipe.get_stage_module(number)
