@@ -105,8 +105,14 @@ def compare(found: Dict[int, Dict[str, Any]]) -> costs.Link:
             error = predicted / seconds - 1
             errors.append(abs(error))
             rows.append(
-                [name, str(ranks), str(size), f"{1e3 * seconds:.2f}", f"{1e3 * predicted:.2f}",
-                 f"{100 * error:+.0f} %"]
+                [
+                    name,
+                    str(ranks),
+                    str(size),
+                    f"{1e3 * seconds:.2f}",
+                    f"{1e3 * predicted:.2f}",
+                    f"{100 * error:+.0f} %",
+                ]
             )
     rows.sort(key=lambda row: (row[0], int(row[1]), int(row[2])))
     _print(["call", "ranks", "bytes", "measured, ms", "predicted, ms", "error"], rows)
@@ -128,8 +134,11 @@ def predict(requests: float) -> None:
     for ranks in (8, 64, 512, 1024, 4096):
         grown = training.limits(ranks, requests)
         rows.append(
-            [f"{ranks:,}", *(f"{value:,.0f}" for value in list(grown.values())[:4]),
-             f"+{100 * grown['slowest rank']:.1f} %"]
+            [
+                f"{ranks:,}",
+                *(f"{value:,.0f}" for value in list(grown.values())[:4]),
+                f"+{100 * grown['slowest rank']:.1f} %",
+            ]
         )
     print(f"the store answers {requests:,.0f} requests a second\n")
     _print(["ranks", *training.limits(8, requests)], rows)

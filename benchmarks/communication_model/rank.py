@@ -27,7 +27,9 @@ def ring_all_reduce(whole: Tensor) -> None:
     parts = whole.chunk(size)
     before, after = (rank - 1) % size, (rank + 1) % size
     for step in range(2 * (size - 1)):
-        out = parts[(rank - step) % size if step < size - 1 else (rank + 1 - step + size - 1) % size]
+        out = parts[
+            (rank - step) % size if step < size - 1 else (rank + 1 - step + size - 1) % size
+        ]
         into = parts[
             (rank - step - 1) % size if step < size - 1 else (rank - step + size - 1) % size
         ]

@@ -304,7 +304,9 @@ def test_batches_are_split_and_joined() -> None:
     assert str(error.value) == (
         "split_args_kwargs_into_chunks: expected a spec for each of 2 arguments, got 1"
     )
-    with pytest.raises(ValueError, match="^Unsupported chunk spec: TensorChunkSpec.1. and value: 7"):
+    with pytest.raises(
+        ValueError, match="^Unsupported chunk spec: TensorChunkSpec.1. and value: 7"
+    ):
         split_args_kwargs_into_chunks((7,), None, 2, dims)
 
 
@@ -502,7 +504,9 @@ def test_steps_and_what_they_refuse(tmp_path: Path) -> None:
     }
     for name, text in texts.items():
         assert first[name] == f"ValueError: {text}", name
-    assert first["kind"] == "TypeError: step: expected each item of kwarg_mbs to be a dict, got tuple"
+    assert (
+        first["kind"] == "TypeError: step: expected each item of kwarg_mbs to be a dict, got tuple"
+    )
     assert last["missing"] == (
         "ValueError: step: expected a target for the last stage, which is here, got none"
     )

@@ -71,9 +71,7 @@ class _Recorder(fx.Tracer):
             return super().is_leaf_module(m, module_qualified_name)
         return not any(name.startswith(module_qualified_name + ".") for name in self._cuts)
 
-    def call_module(
-        self, m: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any
-    ) -> Any:
+    def call_module(self, m: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         point = self._cuts.get(self.path_of_module(m))
         if point is SplitPoint.BEGINNING:
             self.cut()
@@ -83,9 +81,7 @@ class _Recorder(fx.Tracer):
         return result
 
 
-def _constants(
-    module: nn.Module, args: Tuple[Any, ...], kwargs: Dict[str, Any]
-) -> Dict[str, Any]:
+def _constants(module: nn.Module, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, Any]:
     """The arguments of forward() that are no tensors, with those left at their defaults."""
     bound = inspect.signature(module.forward).bind(*args, **kwargs)
     bound.apply_defaults()
@@ -129,8 +125,7 @@ def _stage_graphs(whole: fx.GraphModule) -> List[fx.Graph]:
     attributes = {node for node in whole.graph.nodes if node.op == "get_attr"}
     made = [*inputs, *(node for part in parts for node in part if node not in attributes)]
     last = {
-        node: max((place.get(user, len(parts)) for user in node.users), default=-1)
-        for node in made
+        node: max((place.get(user, len(parts)) for user in node.users), default=-1) for node in made
     }
     graphs, entering = [], inputs
     for number, part in enumerate(parts):
@@ -211,9 +206,7 @@ class Pipe(nn.Module):
         """The graph of the whole, and the number of stages."""
         return PipeInfo(self._graph, self.num_stages, self.has_loss_and_backward)
 
-    def build_stage(
-        self, stage_index: int, device: Any, group: Any = None
-    ) -> _PipelineStageBase:
+    def build_stage(self, stage_index: int, device: Any, group: Any = None) -> _PipelineStageBase:
         """The stage of this number, on a device, for the ranks of a group."""
         return build_stage(
             self.get_stage_module(stage_index), stage_index, self.info(), device, group

@@ -1,9 +1,9 @@
 """Pipelines: a module in stages on several ranks, and microbatches that go through them.
 
-    stage = PipelineStage(part_of_this_rank, rank, world_size, device)
-    schedule = ScheduleGPipe(stage, n_microbatches=4, loss_fn=loss)
-    schedule.step(x)                       # on the rank of the first stage
-    schedule.step(target=y)                # on that of the last one
+stage = PipelineStage(part_of_this_rank, rank, world_size, device)
+schedule = ScheduleGPipe(stage, n_microbatches=4, loss_fn=loss)
+schedule.step(x)                       # on the rank of the first stage
+schedule.step(target=y)                # on that of the last one
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -1,13 +1,13 @@
 """Actions of a pipeline and tables of them: what each rank does, in order.
 
-    >>> _Action.from_str("2F0")            # stage 2, forward, microbatch 0
-    2F0
-    >>> print(format_table(place_in_time({0: [F00, B00], 1: [F10, B10]}, 2)))
-            Rank 0 Rank 1
-    Step 0: 0F0
-    Step 1:        1F0
-    Step 2:        1B0
-    Step 3: 0B0
+>>> _Action.from_str("2F0")            # stage 2, forward, microbatch 0
+2F0
+>>> print(format_table(place_in_time({0: [F00, B00], 1: [F10, B10]}, 2)))
+        Rank 0 Rank 1
+Step 0: 0F0
+Step 1:        1F0
+Step 2:        1B0
+Step 3: 0B0
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -13,8 +13,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from treadle import autograd
 from treadle._C import Tensor
-from treadle.autograd.graph import GradientEdge, get_gradient_edge
 from treadle.autograd.grad_mode import no_grad
+from treadle.autograd.graph import GradientEdge, get_gradient_edge
 
 Gradients = List[Optional[Tensor]]
 
@@ -59,9 +59,7 @@ def of_inputs(
         return [None] * len(inputs), plain
     groups = _groups(roots, wanted, trained)
     edges = [] if groups is None else [edge for group, _ in groups for edge in group]
-    found = autograd.grad(
-        roots, [*wanted, *edges], weights, retain_graph=True, allow_unused=True
-    )
+    found = autograd.grad(roots, [*wanted, *edges], weights, retain_graph=True, allow_unused=True)
     by_input = iter(found[: len(wanted)])
     result = [next(by_input) if tensor.requires_grad else None for tensor in inputs]
     if groups is None:

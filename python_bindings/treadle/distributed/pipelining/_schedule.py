@@ -235,7 +235,11 @@ class _PipelineSchedule:
     def _given_parts(self, args: Any, kwargs: Any, targets: Any) -> Tuple[Any, Any, Any]:
         """Microbatches that the caller has made. TypeError, ValueError for other lists."""
         count = self._n_microbatches
-        kinds = (("arg_mbs", args, tuple), ("kwarg_mbs", kwargs, dict), ("target_mbs", targets, None))
+        kinds = (
+            ("arg_mbs", args, tuple),
+            ("kwarg_mbs", kwargs, dict),
+            ("target_mbs", targets, None),
+        )
         for name, parts, kind in kinds:
             if parts is None:
                 continue
@@ -285,7 +289,9 @@ class _PipelineSchedule:
         """ValueError where the first stage has no arguments, or a loss no target."""
         args, kwargs, targets = parts
         if 0 in self._stages and not args[0] and not kwargs[0]:
-            raise ValueError("step: expected arguments for the first stage, which is here, got none")
+            raise ValueError(
+                "step: expected arguments for the first stage, which is here, got none"
+            )
         if self._num_stages - 1 in self._stages and self._has_backward and targets is None:
             raise ValueError("step: expected a target for the last stage, which is here, got none")
 
@@ -312,7 +318,9 @@ class _PipelineSchedule:
             if action.computation_type is FORWARD:
                 self._forward(action, step, taken, transport)
                 continue
-            self._backward(action, step, taken, transport, finalizes and left[action.stage_index] == 1)
+            self._backward(
+                action, step, taken, transport, finalizes and left[action.stage_index] == 1
+            )
             if action.computation_type in (FULL_BACKWARD, BACKWARD_WEIGHT):
                 left[action.stage_index] -= 1
                 if not left[action.stage_index] and self.scale_grads:
@@ -394,5 +402,7 @@ def _ranks(ranks: int, stages: int, is_folded: bool) -> Dict[int, int]:
     """The rank of each stage."""
     if not is_folded:
         return {stage: stage % ranks for stage in range(stages)}
-    return {stage: min(stage % (2 * ranks), 2 * ranks - 1 - stage % (2 * ranks))
-            for stage in range(stages)}
+    return {
+        stage: min(stage % (2 * ranks), 2 * ranks - 1 - stage % (2 * ranks))
+        for stage in range(stages)
+    }

@@ -1,6 +1,6 @@
 """Pictures of schedules: a row for each rank, a box for each action, as SVG.
 
-    visualize_schedule(get_schedule_ops("1F1B", 4, 8), "1f1b.svg")
+visualize_schedule(get_schedule_ops("1F1B", 4, 8), "1f1b.svg")
 """
 
 # SPDX-License-Identifier: Apache-2.0

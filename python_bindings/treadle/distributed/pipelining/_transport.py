@@ -86,9 +86,7 @@ class Transport:
         count = len(ranks)
         self._from: Dict[int, Deque[Message]] = {}
         for peer in table:
-            mine = (
-                m for a in table[peer] if (m := given_by(a, count)) and ranks[m.stage] == rank
-            )
+            mine = (m for a in table[peer] if (m := given_by(a, count)) and ranks[m.stage] == rank)
             self._from[peer] = deque(mine) if peer != rank else deque()
         needed = [taken_by(action, count) for action in table[rank]]
         # For each action the messages that are begun before it.

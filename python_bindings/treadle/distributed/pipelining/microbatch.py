@@ -1,8 +1,8 @@
 """Batches in parts: split_args_kwargs_into_chunks() and its inverse, merge_chunks().
 
-    args, kwargs = split_args_kwargs_into_chunks((x, 3), {"mask": mask}, 4)
-    args[0]                                # (the first quarter of x, 3)
-    merge_chunks(args, (TensorChunkSpec(0), None))
+args, kwargs = split_args_kwargs_into_chunks((x, 3), {"mask": mask}, 4)
+args[0]                                # (the first quarter of x, 3)
+merge_chunks(args, (TensorChunkSpec(0), None))
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -1,16 +1,16 @@
 """Schedules: in which order the ranks of a pipeline run their stages on the microbatches.
 
-    stage = PipelineStage(part, rank, world, "cpu")
-    schedule = Schedule1F1B(stage, n_microbatches=8, loss_fn=cross_entropy)
-    if rank == 0:
-        schedule.step(x)
-    elif rank == world - 1:
-        losses = []
-        output = schedule.step(target=y, losses=losses)
-    else:
-        schedule.step()
-    optimizer.step()                       # the gradients are those of the mean over the batch
-    print(schedule)                        # the table: a row for each step, a column for each rank
+stage = PipelineStage(part, rank, world, "cpu")
+schedule = Schedule1F1B(stage, n_microbatches=8, loss_fn=cross_entropy)
+if rank == 0:
+    schedule.step(x)
+elif rank == world - 1:
+    losses = []
+    output = schedule.step(target=y, losses=losses)
+else:
+    schedule.step()
+optimizer.step()                       # the gradients are those of the mean over the batch
+print(schedule)                        # the table: a row for each step, a column for each rank
 """
 
 # SPDX-License-Identifier: Apache-2.0

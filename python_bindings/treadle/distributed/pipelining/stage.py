@@ -8,7 +8,8 @@ from contextlib import ExitStack, nullcontext
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import treadle
-from treadle import distributed as dist, nn
+from treadle import distributed as dist
+from treadle import nn
 from treadle._C import Tensor
 from treadle.autograd.grad_mode import no_grad
 from treadle.distributed.pipelining import _backward
@@ -226,15 +227,23 @@ class PipelineStage(_PipelineStageBase):
     ) -> None:
         super().__init__(submodule, stage_index, num_stages, device, group, dw_builder)
         if get_mesh is not None:
-            raise ValueError("PipelineStage: expected get_mesh = None, as stages exchange plain "
-                             f"tensors, got {type(get_mesh).__name__}")
+            raise ValueError(
+                "PipelineStage: expected get_mesh = None, as stages exchange plain "
+                f"tensors, got {type(get_mesh).__name__}"
+            )
         where = f"PipelineStage {stage_index}"
         self._inputs = _declared(f"{where}: input_args", input_args)
         self._outputs = _declared(f"{where}: output_args", output_args)
-        check(f"{where}: input_grads", self._inputs, _declared(where, input_grads) or
-              self._inputs or ())
-        check(f"{where}: output_grads", self._outputs, _declared(where, output_grads) or
-              self._outputs or ())
+        check(
+            f"{where}: input_grads",
+            self._inputs,
+            _declared(where, input_grads) or self._inputs or (),
+        )
+        check(
+            f"{where}: output_grads",
+            self._outputs,
+            _declared(where, output_grads) or self._outputs or (),
+        )
 
 
 __all__ = ["PipelineStage", "PipelineStageInfo"]
