@@ -1,9 +1,9 @@
 """The time of communication by the alpha-beta model.
 
-A message of s bytes takes alpha + beta * s seconds: `latency` and `per_byte` of a Link. A rank sends
-to one rank and receives from one at a time with the whole rate of its link; it spends `per_message`
-seconds on each message, which counts where it has many at once. Sizes are those of the tensor in
-bytes, for all_gather and reduce_scatter of the longer side; `ranks` is n in the formulas.
+A message of s bytes takes alpha + beta * s seconds: `latency`, `per_byte` of a Link. A rank sends
+and receives at once, each with the whole rate of its link. It spends `per_message` seconds on each
+message, which counts where it has many. Sizes are those of the tensor in bytes, for all_gather and
+reduce_scatter of the longer side; `ranks` is n in the formulas.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -86,7 +86,7 @@ def _set_up(name: str, device: str, rank: int) -> None:
 def _pass_packets(files: List[int], latency: float, rate: float) -> None:
     """Take packets from each device and give them to the one that they are for, in time."""
     poll = select.epoll()
-    for rank, file in enumerate(files):
+    for file in files:
         poll.register(file, select.EPOLLIN)
     rank_of = {file: rank for rank, file in enumerate(files)}
     leaving = [0.0] * len(files)

@@ -25,7 +25,7 @@ class Model(NamedTuple):
     backward: float
 
 
-# ResNet-50 with 256 images for each rank at 2,500 images a second; a GPT of 24 layers of width 2,048
+# ResNet-50 with 256 images for each rank at 2,500 images a second; a GPT of 24 layers, 2,048 wide,
 # with 16,384 tokens for each rank, 6 operations for each parameter and token, at 4e14 a second.
 RESNET50 = Model("ResNet-50", 25.6e6, 4, 0.034, 0.068)
 GPT = Model("GPT 1.3 B", 1.3e9, 2, 0.107, 0.213)

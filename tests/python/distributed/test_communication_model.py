@@ -1,4 +1,4 @@
-"""benchmarks/communication.py: its formulas, its fit, and a small measurement without shaped links."""
+"""benchmarks/communication.py: formulas, fit, and a small measurement without shaped links."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -49,7 +49,8 @@ class _Action(NamedTuple):
     def __repr__(self) -> str:
         return f"{self.stage_index}{self.computation_type.value}{self.microbatch_index}"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return repr(self)
 
     @staticmethod
     def from_str(action_string: str) -> Optional[_Action]:

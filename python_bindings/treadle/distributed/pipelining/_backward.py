@@ -108,7 +108,7 @@ def _groups(
             below[node] = reached.union(*(below[child] for child, _ in children[node]))
     entries: Dict[Any, List[GradientEdge]] = {}
     starts = [(edge.node, edge.output_nr) for edge in map(get_gradient_edge, roots)]
-    for node, number in [*starts, *(pair for node in order for pair in children[node])]:
+    for node, number in [*starts, *(pair for parent in order for pair in children[parent])]:
         edge = GradientEdge(node, number)
         if edge not in entries.setdefault(node, []):
             entries[node].append(edge)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-import treadle
+from treadle import _C
 from treadle._C import Tensor
 from treadle.distributed.pipelining._actions import (
     BACKWARD_INPUT,
@@ -175,7 +175,7 @@ class _PipelineSchedule:
         RuntimeError without gradient mode, ValueError for a batch that does not divide,
         PipeliningMetadataError for a shape other than the declared one or that of the first step.
         """
-        if self._has_backward and self._requires_grad_mode and not treadle.is_grad_enabled():
+        if self._has_backward and self._requires_grad_mode and not _C.is_grad_enabled():
             raise RuntimeError(
                 "step() requires gradients to be enabled for backward computation; "
                 "call eval() instead"
@@ -238,7 +238,7 @@ class _PipelineSchedule:
         kinds = (
             ("arg_mbs", args, tuple),
             ("kwarg_mbs", kwargs, dict),
-            ("target_mbs", targets, None),
+            ("target_mbs", targets, object),
         )
         for name, parts, kind in kinds:
             if parts is None:
@@ -247,7 +247,7 @@ class _PipelineSchedule:
                 raise TypeError(f"step: expected {name} to be a list, got {type(parts).__name__}")
             if len(parts) != count:
                 raise ValueError(f"step: expected {count} items of {name}, got {len(parts)}")
-            for part in parts if kind else ():
+            for part in parts:
                 if not isinstance(part, kind):
                     raise TypeError(
                         f"step: expected each item of {name} to be a {kind.__name__}, "

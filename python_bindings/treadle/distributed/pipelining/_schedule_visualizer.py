@@ -40,7 +40,8 @@ def get_schedule_ops(
     with_comms: bool = False,
 ) -> List[List[Optional[_Action]]]:
     """The table of a schedule, by its class or name, for so many ranks and microbatches: for each
-    rank a list of its actions, None where it waits. With `add_spacing` a B has the time of two actions.
+    rank a list of its actions, None where it waits. With `add_spacing` a B has the time of two
+    actions.
 
     ValueError for an unknown schedule, or several stages for a schedule of one.
     """

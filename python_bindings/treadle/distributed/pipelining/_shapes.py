@@ -1,4 +1,4 @@
-"""What stages know of the tensors that they exchange: shape, dtype, whether a gradient goes back."""
+"""What stages know of the tensors they exchange: shape, dtype, whether a gradient goes back."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
-import treadle
+from treadle import _C
 from treadle._C import Tensor
 
 
@@ -24,7 +24,7 @@ class Form(NamedTuple):
 
     def empty(self, device: Any) -> Tensor:
         """A tensor to receive into."""
-        return treadle.empty(self.shape, dtype=getattr(treadle, self.dtype), device=device)
+        return _C.empty(self.shape, dtype=getattr(_C, self.dtype), device=device)
 
     def text(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
@@ -61,7 +61,7 @@ def check(what: str, declared: Optional[Forms], found: Forms) -> None:
 
 def encode(forms: Forms) -> Tensor:
     """The forms as bytes, to send."""
-    return treadle.tensor(list(json.dumps(forms).encode()), dtype=treadle.uint8)
+    return _C.tensor(list(json.dumps(forms).encode()), dtype=_C.uint8)
 
 
 def decode(data: Tensor) -> Forms:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-import treadle
+from treadle import _C
 from treadle import distributed as dist
 from treadle._C import Tensor
 from treadle.distributed.pipelining._actions import (
@@ -122,9 +122,9 @@ class Transport:
         key = (message.stage, message.is_gradient)
         if key not in self._forms:
             device = self._devices[message.stage]
-            size = treadle.empty(1, dtype=treadle.int64, device=device)
+            size = _C.empty(1, dtype=_C.int64, device=device)
             self._receive(size, source, message.tag).wait()
-            data = treadle.empty(int(size), dtype=treadle.uint8, device=device)
+            data = _C.empty(int(size), dtype=_C.uint8, device=device)
             self._receive(data, source, message.tag).wait()
             self._forms[key] = decode(data)
         return self._forms[key]
@@ -157,7 +157,7 @@ class Transport:
         parts = list(tensors)
         if forms is not None:
             head = encode(forms)
-            size = treadle.tensor([head.numel()], dtype=treadle.int64)
+            size = _C.tensor([head.numel()], dtype=_C.int64)
             device = tensors[0].device if tensors else "cpu"
             parts = [size.to(device), head.to(device), *parts]
         self._sends.append(

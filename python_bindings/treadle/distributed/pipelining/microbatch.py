@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-import treadle
+from treadle import _C
 from treadle._C import Tensor
 from treadle.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -70,7 +70,7 @@ def _by_default(value: Any) -> Any:
 def _split_tensor(tensor: Tensor, spec: TensorChunkSpec, num_chunks: int) -> Sequence[Tensor]:
     """The parts of a tensor, the first ones longer by one where it does not divide. Gradients of
     the parts of a leaf are kept, as the pipeline reads them."""
-    chunks = treadle.tensor_split(tensor, num_chunks, spec.split_dim)
+    chunks = _C.tensor_split(tensor, num_chunks, spec.split_dim)
     if tensor.requires_grad and tensor.is_leaf:
         for chunk in chunks:
             chunk.retain_grad()
@@ -159,7 +159,7 @@ def merge_chunks(chunks: List[Any], chunk_spec: Any) -> Any:
 
 def _merge(values: List[Any], spec: Any) -> Any:
     if isinstance(spec, TensorChunkSpec):
-        return treadle.cat(values, dim=spec.split_dim)
+        return _C.cat(values, dim=spec.split_dim)
     if isinstance(spec, _CustomReducer):
         reduced = spec.init_value
         for value in values:

@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-import treadle
+from treadle import _C, nn
 from treadle import distributed as dist
-from treadle import nn
 from treadle._C import Tensor
 from treadle.autograd.grad_mode import no_grad
 from treadle.distributed.pipelining import _backward
@@ -59,7 +58,7 @@ class _PipelineStageBase:
         self.submod = submodule
         self.stage_index = stage_index
         self.num_stages = num_stages
-        self.device = treadle.device(device)
+        self.device = _C.device(device)
         self.group = group
         self.dw_builder = dw_builder
         self.group_rank = dist.get_rank(group)
@@ -119,9 +118,9 @@ class _PipelineStageBase:
         return output
 
     def _run(self, microbatch: int, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
-        if not self._contexts:
-            return self.submod(*args, **kwargs)
         with ExitStack() as stack:
+            if self._is_replicated:
+                stack.enter_context(self.submod.no_sync())
             for context in self._contexts:
                 stack.enter_context(context(PipelineStageInfo(self.stage_index, microbatch)))
             return self.submod(*args, **kwargs)
@@ -142,15 +141,15 @@ class _PipelineStageBase:
         inputs = () if self.is_first else kept.inputs
         # Nobody waits for the gradients of the first stage, so it does all at once.
         if is_whole or self.is_first or self.dw_builder is not None:
-            with self._synchronizing(synchronizes):
-                found = _backward.whole(outputs, grads, inputs)
+            self._prepare_exchange(outputs, synchronizes)
+            found = _backward.whole(outputs, grads, inputs)
             if not is_whole and self.dw_builder is not None:
                 self._later[microbatch] = self.dw_builder()
         else:
             parameters = list(self.submod.parameters())
             found, self._later[microbatch] = _backward.of_inputs(outputs, grads, inputs, parameters)
         return [
-            treadle.zeros_like(tensor) if gradient is None else gradient.detach()
+            _C.zeros_like(tensor) if gradient is None else gradient.detach()
             for tensor, gradient in zip(inputs, found)
             if tensor.requires_grad
         ]
@@ -172,18 +171,27 @@ class _PipelineStageBase:
         elif later is not None:
             later()
 
-    def _synchronizing(self, now: bool) -> Any:
-        """Data parallel modules exchange gradients now, or later."""
-        if hasattr(self.submod, "set_requires_gradient_sync"):
+    def _prepare_exchange(self, outputs: Sequence[Tensor], now: bool) -> None:
+        """Let data parallel modules exchange gradients in the next backward pass, or not yet."""
+        if self._is_sharded:
             self.submod.set_requires_gradient_sync(now)
-        elif hasattr(self.submod, "no_sync") and not now:
-            return self.submod.no_sync()
-        return nullcontext()
+            self.submod.set_is_last_backward(now)
+        elif self._is_replicated and now:
+            # Each forward pass ran in no_sync(), so that it prepared nothing.
+            self.submod.reducer.prepare_for_backward(list(outputs))
+
+    @property
+    def _is_sharded(self) -> bool:
+        return hasattr(self.submod, "set_requires_gradient_sync")
+
+    @property
+    def _is_replicated(self) -> bool:
+        return hasattr(self.submod, "reducer") and hasattr(self.submod, "no_sync")
 
     @property
     def exchanges_gradients(self) -> bool:
         """Whether the module is data parallel, so that its backward pass cannot be in two parts."""
-        return hasattr(self.submod, "set_requires_gradient_sync") or hasattr(self.submod, "no_sync")
+        return self._is_sharded or self._is_replicated
 
     def scale_grads(self, grad_scale_factor: int) -> None:
         """Divide the gradients of the parameters, once after the last backward pass of a step."""
