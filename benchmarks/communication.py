@@ -28,8 +28,8 @@ from typing import Any, Dict, List, Optional, Tuple
 from communication_model import costs, links, training
 
 RANK = Path(__file__).parent / "communication_model" / "rank.py"
-SIZES = (4096, 65536, 1 << 20)
-MESSAGES = (4, 4096, 65536, 262144, 1 << 20)
+SIZES = (4096, 65536, 1 << 18)
+MESSAGES = (4, 4096, 16384, 65536, 1 << 18)
 
 
 def cases(ranks: int) -> List[Tuple[str, int]]:
@@ -148,7 +148,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4, 8, 16])
     parser.add_argument("--latency", type=float, default=0.005, help="seconds, one way")
-    parser.add_argument("--rate", type=float, default=12.5e6, help="bytes per second")
+    parser.add_argument("--rate", type=float, default=2.5e6, help="bytes per second")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--plain", action="store_true", help="do not shape the links")
     parser.add_argument("--predict", action="store_true", help="measure nothing")

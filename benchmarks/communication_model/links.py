@@ -24,11 +24,11 @@ import shutil
 import struct
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Iterator, List, NamedTuple
 
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
-_PACKET = 32000  # the largest packet; large ones cost the process here less time
+_PACKET = 8000  # the largest packet; larger ones cost less time here, but go one by one
 DEVICE = "net0"  # the device's name in each namespace
 
 
@@ -83,53 +83,57 @@ def _set_up(name: str, device: str, rank: int) -> None:
         _ip("netns", "exec", name, "sh", "-c", command)
 
 
-def _pass_packets(files: List[int], latency: float, rate: float) -> None:
-    """Take packets from each device and give them to the one that they are for, in time."""
-    poll = select.epoll()
-    for file in files:
-        poll.register(file, select.EPOLLIN)
-    rank_of = {file: rank for rank, file in enumerate(files)}
-    leaving = [0.0] * len(files)
-    arriving = [0.0] * len(files)
-    order = itertools.count()
-    waiting: list = []
-    while True:
-        wait = max(waiting[0][0] - time.monotonic(), 0.0) if waiting else 1.0
-        # epoll waits for whole milliseconds, so the last one is spent in a loop.
-        for file, _ in poll.poll(wait if wait > 0.001 else 0):
-            _take(file, rank_of[file], latency, rate, leaving, arriving, waiting, order)
-        now = time.monotonic()
-        while waiting and waiting[0][0] <= now:
-            _, _, to, packet = heapq.heappop(waiting)
+class _Relay:
+    """Takes packets from each device, and gives them to the one that they are for, in time."""
+
+    def __init__(self, files: List[int], latency: float, rate: float) -> None:
+        self._files = files
+        self._latency = latency
+        self._rate = rate
+        self._leaving = [0.0] * len(files)  # until when the link is busy, in each direction
+        self._arriving = [0.0] * len(files)
+        self._order = itertools.count()
+        # By time: the begin of a packet comes to its receiver's link, or its end to the receiver.
+        self._coming: list = []
+
+    def run(self) -> None:
+        """Pass packets until the process is killed."""
+        poll = select.epoll()
+        for file in self._files:
+            poll.register(file, select.EPOLLIN)
+        rank_of = {file: rank for rank, file in enumerate(self._files)}
+        while True:
+            wait = max(self._coming[0][0] - time.monotonic(), 0.0) if self._coming else 1.0
+            # epoll waits for whole milliseconds, so the last one is spent in a loop.
+            for file, _ in poll.poll(wait if wait > 0.001 else 0):
+                self._take(file, rank_of[file])
+            self._go_on(time.monotonic())
+
+    def _take(self, file: int, source: int) -> None:
+        for _ in range(16):
             try:
-                os.write(files[to], packet)
-            except OSError:
-                pass  # a full device loses it, as networks do
+                packet = os.read(file, 65536)
+            except BlockingIOError:
+                return
+            to = packet[19] - 1 if packet[0] >> 4 == 4 else -1
+            if not 0 <= to < len(self._files):
+                continue
+            begin = max(time.monotonic(), self._leaving[source])
+            self._leaving[source] = begin + len(packet) / self._rate
+            self._push(begin + self._latency, to, packet, is_whole=False)
 
+    def _push(self, at: float, to: int, packet: bytes, is_whole: bool) -> None:
+        heapq.heappush(self._coming, (at, next(self._order), to, packet, is_whole))
 
-def _take(
-    file: int,
-    source: int,
-    latency: float,
-    rate: float,
-    leaving: List[float],
-    arriving: List[float],
-    waiting: list,
-    order: Iterator[int],
-) -> None:
-    for _ in range(16):
-        try:
-            packet = os.read(file, 65536)
-        except BlockingIOError:
-            return
-        to = packet[19] - 1 if packet[0] >> 4 == 4 else -1
-        if not 0 <= to < len(leaving):
-            continue
-        duration = len(packet) / rate
-        begin = max(time.monotonic(), leaving[source])
-        leaving[source] = begin + duration
-        arriving[to] = max(begin + latency, arriving[to]) + duration
-        heapq.heappush(waiting, (arriving[to], next(order), to, packet))
+    def _go_on(self, now: float) -> None:
+        while self._coming and self._coming[0][0] <= now:
+            at, _, to, packet, is_whole = heapq.heappop(self._coming)
+            if not is_whole:
+                self._arriving[to] = max(at, self._arriving[to]) + len(packet) / self._rate
+                self._push(self._arriving[to], to, packet, is_whole=True)
+                continue
+            with suppress(OSError):  # a full device loses it, as networks do
+                os.write(self._files[to], packet)
 
 
 @contextmanager
@@ -149,7 +153,7 @@ def shaped(ranks: int, latency: float, rate: float) -> Iterator[Network]:
             files.append(_device(device))
             _set_up(name, device, rank)
         context = multiprocessing.get_context("fork")
-        relay = context.Process(target=_pass_packets, args=(files, latency, rate), daemon=True)
+        relay = context.Process(target=_Relay(files, latency, rate).run, daemon=True)
         relay.start()
         yield Network(names)
     finally:
