@@ -125,8 +125,8 @@ def labels_of(bound: Bound, facts: Facts, call: Call) -> Optional[Labelling]:
     if kind == "reduce":
         return _labels.reduction(call)
     if kind == "view":
-        rest = [bound.args[argument.name] for argument in func._schema.arguments[1:]]
-        return _views.of_view(call, func, rest)
+        (name,) = facts.tensors
+        return _views.of_view(call, lambda tensor: bound.called(func, {name: tensor}))
     if facts.identity:
         return _labels.identity(call)
     if facts.overwrites:
@@ -136,7 +136,10 @@ def labels_of(bound: Bound, facts: Facts, call: Call) -> Optional[Labelling]:
             call, func, _ops.overload_named(facts.view_of[0]), _special.on_meta(bound)
         )
     rule = RULES.get(facts.family)
-    return rule(call) if rule is not None and call.tensors else None
+    found = rule(call) if rule is not None and call.tensors else None
+    if found is not None:
+        found.needs_elements = True
+    return found
 
 
 def computed(
@@ -261,8 +264,7 @@ def _write_back(
         back = redistribute_local_tensor(local, made, spec)
         if back is not target._local_tensor:
             target._local_tensor.copy_(back)
-        elif local is not back:
-            target._local_tensor.copy_(local)
+        _special.write_through(target)
     return None if results is None else target
 
 
@@ -301,6 +303,8 @@ def _wrapped(
         return out if is_list else tuple(out)
     out = made(0, results)
     if is_view and isinstance(out, DTensor) and isinstance(call.tensors[0], DTensor):
+        if tuple(plan.inputs[0]) != call.tensors[0]._spec.placements:
+            out._origin = bound, call.names[0]  # type: ignore[attr-defined]
         positional = tuple(bound.args[a.name] for a in bound.func._schema.arguments)
         return return_and_correct_aliasing(bound.func, positional, {}, out)
     return out
