@@ -15,7 +15,15 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from treadle import _C, _ops
 from treadle._C import Size, Tensor
 from treadle.distributed.device_mesh import DeviceMesh
-from treadle.distributed.tensor import _api, _labels, _layout, _special, _strategy, _views
+from treadle.distributed.tensor import (
+    _api,
+    _labels,
+    _layout,
+    _registered,
+    _special,
+    _strategy,
+    _views,
+)
 from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from treadle.distributed.tensor._facts import Facts, facts_of
 from treadle.distributed.tensor._kernel_labels import RULES
@@ -99,6 +107,8 @@ def mesh_of(func: Any, tensors: Sequence[Tensor]) -> DeviceMesh:
 
 def run(func: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     """The result of an operator, some of whose arguments are DTensors."""
+    if func._name in _registered.functions:
+        return _registered.run(func, args, kwargs)
     facts = facts_of(func._name)
     bound = bind(func, args, kwargs)
     if facts is None:
@@ -107,6 +117,10 @@ def run(func: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     mesh = mesh_of(func, call.tensors)
     if not mesh._is_current_rank_part_of_mesh():
         return _special.outside(bound, mesh)
+    if func._name in _special.replaced:
+        result = _special.replaced[func._name](bound, facts, call, mesh)
+        if result is not NotImplemented:
+            return result
     handler = _special.handler_of(facts, bound)
     if handler is not None:
         return handler(bound, facts, call, mesh)

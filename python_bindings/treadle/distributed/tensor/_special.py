@@ -31,6 +31,11 @@ DTensor = _api.DTensor
 Handler = Callable[[Any, Facts, Call, DeviceMesh], Any]
 
 
+# Functions of operators that a block of the program computes in a way of its own, by full names;
+# they return NotImplemented for calls that they leave.
+replaced: Dict[str, Handler] = {}
+
+
 def handler_of(facts: Facts, bound: Any) -> Optional[Handler]:
     """The function that computes such an operator; None for others."""
     tags = facts.entry["tags"]
@@ -152,10 +157,10 @@ def put(target: Tensor, result: Tensor) -> None:
 
 def to_out(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
     """The form with `out`: the functional form, whose results are written."""
-    if facts.functional is None:
-        args = tuple(bound.args[name] for name in bound.given)
-        return _C._call_parts(bound.func, (), dict(zip(bound.given, args)))
-    func = _ops.overload_named(facts.functional)
+    # An entry that writes to lists has this form alone; another entry has the functional one.
+    base, _, overload = facts.name.partition(".")
+    beside = overload.removesuffix("out").removesuffix("_")
+    func = _ops.overload_named(facts.functional or f"{base}.{beside}".rstrip("."))
     args = {name: bound.args[name] for name in bound.given if name not in facts.written}
     inner = _dispatch.Bound(func, {**bound.args, **args}, list(args))
     results = inner.called(func, {})
