@@ -27,41 +27,63 @@ from treadle.distributed.checkpoint.planner import (
     WriteItem,
     WriteItemType,
 )
-from treadle.distributed.checkpoint._spread import is_spread, local_box, local_part
+from treadle.distributed.checkpoint._spread import is_here, is_spread, local_box, local_part
 
 
 def _whole(tensor: Tensor) -> ChunkStorageMetadata:
     return ChunkStorageMetadata(_C.Size([0] * tensor.dim()), _C.Size(tensor.shape))
 
 
-def _create_chunk_list(tensor: Tensor) -> List[ChunkStorageMetadata]:
+def _create_chunk_from_dtensor(tensor: Any) -> ChunkStorageMetadata:
+    """The box of a DTensor that this process has."""
+    return local_box(tensor)
+
+
+def _create_write_items_for_dtensor(fqn: str, tensor: Any) -> WriteItem:
+    """What this process writes of a DTensor."""
+    return _write_item(fqn, tensor, local_part(tensor), local_box(tensor), WriteItemType.SHARD)
+
+
+def _write_item(
+    fqn: str, whole: Tensor, part: Tensor, box: ChunkStorageMetadata, kind: WriteItemType
+) -> WriteItem:
+    properties = TensorProperties.create_from_tensor(part)
+    data = TensorWriteData(box, properties, _C.Size(whole.shape))
+    return WriteItem(MetadataIndex(fqn, box.offsets), kind, tensor_data=data)
+
+
+def _has_something(tensor: Any, box: ChunkStorageMetadata) -> bool:
+    """Whether a box has elements, as it must if the tensor does."""
+    return 0 not in box.sizes or not tensor.numel()
+
+
+def _create_chunk_list(tensor: Any) -> List[ChunkStorageMetadata]:
     """The boxes of a tensor that this process has."""
+    if is_spread(tensor) and not is_here(tensor):
+        return []
     if hasattr(tensor, "__create_chunk_list__"):
-        return tensor.__create_chunk_list__()
-    if not is_spread(tensor):
-        return [_whole(tensor)]
-    box = local_box(tensor)
-    # An empty box of a tensor with elements holds nothing.
-    return [] if box is None or (tensor.numel() and 0 in box.sizes) else [box]
+        boxes = tensor.__create_chunk_list__()
+    else:
+        boxes = [local_box(tensor) if is_spread(tensor) else _whole(tensor)]
+    return [box for box in boxes if _has_something(tensor, box)]
 
 
 def _create_write_items(fqn: str, value: Any) -> List[WriteItem]:
     """What this process could write of a value."""
+    if is_spread(value) and not is_here(value):
+        return []
     if hasattr(value, "__create_write_items__"):
-        return value.__create_write_items__(fqn, value)
-    if not isinstance(value, Tensor):
+        items = value.__create_write_items__(fqn, value)
+    elif not isinstance(value, Tensor):
         return [WriteItem(MetadataIndex(fqn), WriteItemType.BYTE_IO)]
-    spread = is_spread(value)
-    properties = TensorProperties.create_from_tensor(local_part(value) if spread else value)
-    kind = WriteItemType.SHARD if spread else WriteItemType.TENSOR
-    size = _C.Size(value.shape)
+    elif is_spread(value):
+        items = [_create_write_items_for_dtensor(fqn, value)]
+    else:
+        items = [_write_item(fqn, value, value, _whole(value), WriteItemType.TENSOR)]
     return [
-        WriteItem(
-            MetadataIndex(fqn, box.offsets),
-            kind,
-            tensor_data=TensorWriteData(box, properties, size),
-        )
-        for box in _create_chunk_list(value)
+        item
+        for item in items
+        if item.tensor_data is None or _has_something(value, item.tensor_data.chunk)
     ]
 
 
