@@ -10,7 +10,6 @@ from typing import Any
 from treadle import _C
 from treadle._C import Tensor
 from treadle.distributed.checkpoint.metadata import ChunkStorageMetadata
-from treadle.distributed.tensor import _layout
 
 
 def is_spread(value: Any) -> bool:
@@ -34,6 +33,8 @@ def is_here(tensor: Any) -> bool:
 def local_box(tensor: Any) -> ChunkStorageMetadata:
     """The box that this process has of a DTensor. ValueError for one that is a part of a sum, or
     cut so that this process has several boxes."""
+    from treadle.distributed.tensor import _layout
+
     mesh, placements = tensor.device_mesh, tensor.placements
     for placement in placements:
         if placement.is_partial():
