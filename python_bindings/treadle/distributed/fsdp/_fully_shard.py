@@ -14,18 +14,17 @@ only while it is used.
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Set, Union
 
 from treadle import distributed as dist
 from treadle.distributed.device_mesh import DeviceMesh, init_device_mesh
 from treadle.distributed.fsdp._group import ParameterGroup
-from treadle.distributed.fsdp._parameter import MeshDims, Place, ShardedParameter
+from treadle.distributed.fsdp._parameter import MeshDims
 from treadle.distributed.fsdp._policies import MixedPrecisionPolicy, OffloadPolicy
+from treadle.distributed.fsdp._shard import ShardPlacement, apply_to_rows, shard
 from treadle.distributed.fsdp._state import State, state_of, states_in
-from treadle.distributed.tensor.placement_types import Shard
 from treadle.nn import Module, ModuleDict, ModuleList, Parameter
 
-ShardPlacement = Callable[[Parameter], Optional[Shard]]
 _classes: Dict[type, type] = {}
 
 
@@ -77,52 +76,17 @@ def fully_shard(
         mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     if mesh.device_type != "cpu":
         raise ValueError(f"fully_shard: expected a mesh of the cpu, got {mesh.device_type}")
-    dims = MeshDims(mesh)
-    parameters = [
-        _sharded(parameter, places, dims, shard_placement_fn, mp_policy)
-        for parameter, places in _own_parameters(modules, ignored_params or set())
-    ]
-    group = ParameterGroup(parameters, dims, mp_policy) if parameters else None
-    State(modules, group, mp_policy, reshard_after_forward)
+    shard(
+        modules,
+        MeshDims(mesh),
+        reshard_after_forward,
+        shard_placement_fn,
+        mp_policy,
+        ignored_params or set(),
+    )
     for one in modules:
         one.__class__ = _class_of(type(one))
     return module
-
-
-def _sharded(
-    parameter: Any,
-    places: List[Place],
-    dims: MeshDims,
-    placement: Optional[ShardPlacement],
-    policy: MixedPrecisionPolicy,
-) -> ShardedParameter:
-    shard = placement(parameter) if placement is not None else None
-    if shard is not None and shard.dim < 0:
-        shard = Shard(shard.dim + parameter.dim())
-    dtype = policy.param_dtype if parameter.is_floating_point() else None
-    return ShardedParameter(parameter, places, dims, shard, dtype)
-
-
-def _own_parameters(
-    modules: List[Module], ignored: Iterable[Any]
-) -> Iterable[Tuple[Any, List[Place]]]:
-    """The parameters that no module below has taken, with all their places."""
-    skipped, seen = {id(p) for p in ignored}, set()
-    found: Dict[int, Tuple[Any, List[Place]]] = {}
-
-    def visit(module: Module) -> None:
-        if id(module) in seen or state_of(module) is not None:
-            return
-        seen.add(id(module))
-        for name, parameter in module._parameters.items():
-            if parameter is not None and id(parameter) not in skipped:
-                found.setdefault(id(parameter), (parameter, []))[1].append((module, name))
-        for child in module.children():
-            visit(child)
-
-    for module in modules:
-        visit(module)
-    return found.values()
 
 
 def _class_of(cls: type) -> type:
@@ -274,15 +238,8 @@ class FSDPModule:
         self._get_fsdp_state().reset()
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
-        # What is done to parameters is done to the rows.
-        own = [p for group in self._groups(recurse=False) for p in group.parameters]
-        self.reshard()
-        for parameter in own:
-            parameter.take_from_module()
-            parameter.hide()
-        super()._apply(fn, recurse)  # type: ignore[misc]
-        for parameter in own:
-            parameter.convert(fn)
+        base = super()._apply  # type: ignore[misc]
+        apply_to_rows(self._get_fsdp_state(), fn, lambda: base(fn, recurse))
         return self
 
 

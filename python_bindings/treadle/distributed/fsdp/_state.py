@@ -73,6 +73,8 @@ class State:
         self.in_backward = False
         self.prefetch_in_forward: List[State] = []
         self.prefetch_in_backward: Optional[List[State]] = None
+        self.prefetches_next = True  # in forward, where the program does not say what
+        self.casts_as_root = False  # inputs, if it is the root
         self._left = 0  # modules of the list whose forward has not ended
         if group is not None:
             group.when_ready = self.gradients_are_there
@@ -115,7 +117,8 @@ class State:
     def _pre_forward(self, module: Module, args: tuple, kwargs: dict) -> Any:
         self.ready()
         dtype = self.precision.param_dtype
-        if self.precision.cast_forward_inputs and dtype is not None:
+        casts = self.precision.cast_forward_inputs or (self.is_root and self.casts_as_root)
+        if casts and dtype is not None:
             args, kwargs = tree_map(lambda v: _converted(v, dtype), (args, kwargs))
         if not self.in_backward:  # else an activation is computed again
             if self._left == 0:
@@ -129,7 +132,7 @@ class State:
         group.unshard()
         if self not in shared.begun:
             shared.begun.append(self)
-        following = shared.following.get(id(self))
+        following = shared.following.get(id(self)) if self.prefetches_next else None
         for state in self.prefetch_in_forward or ([] if following is None else [following]):
             if state.group is not None:
                 state.group.begin_unshard()
