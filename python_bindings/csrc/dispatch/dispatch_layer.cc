@@ -3,6 +3,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "aten/ops/detach.h"
 #include "autograd/view.h"
@@ -189,9 +190,13 @@ void call_torch_dispatch(const Operator& op, Stack& stack) {
       dynamic->run_kernel(stack);
       return;
     }
-  } else if (op.entry().seen == Seen::Unrecorded && !below && needs_recording(stack)) {
-    op.info().parts(op, stack);
-    return;
+  } else {
+    const bool wanted = std::exchange(wants_parts(), false) && op.info().parts;
+    if (wanted ||
+        (op.entry().seen == Seen::Unrecorded && !below && needs_recording(stack))) {
+      op.info().parts(op, stack);
+      return;
+    }
   }
   std::vector<std::pair<Tensor, uint32_t>> written;
   const bool taken = in_python([&] {

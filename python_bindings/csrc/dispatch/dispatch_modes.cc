@@ -77,6 +77,20 @@ PyObject* call_below(PyObject*, PyObject* positional, PyObject* named) {
   });
 }
 
+// _call_parts(func, args, kwargs): calls a composite operator so that handlers get the operators
+// that it consists of. Other operators are called as usual.
+PyObject* call_parts(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    check_internal(count == 3 && PyTuple_Check(arguments[1]) && PyDict_Check(arguments[2]),
+                   "_call_parts takes an operator, a tuple and a dict");
+    struct Wanted {
+      Wanted() { wants_parts() = true; }
+      ~Wanted() { wants_parts() = false; }
+    } const wanted;
+    return Object(call_python(PyObject_Call, arguments[0], arguments[1], arguments[2])).release();
+  });
+}
+
 // _is_wrapper(tensor): whether its class takes over its operators and it has no memory of its own.
 PyObject* is_wrapper(PyObject*, PyObject* tensor) {
   return guarded([&] {
@@ -134,6 +148,11 @@ std::vector<PyObject*>& dispatch_modes() {
   return list;
 }
 
+bool& wants_parts() {
+  thread_local bool wanted = false;
+  return wanted;
+}
+
 void include_dispatch() {
   LayerMask& included = layer_state().included;
   const LayerMask bit = layer_bit(Layer::Dispatch);
@@ -158,6 +177,8 @@ void init_dispatch_modes(PyObject* module) {
        "Closes the innermost mode over operators, and returns it."},
       {"_len_torch_dispatch_stack", count_modes, METH_NOARGS, "How many modes are open."},
       {"_get_dispatch_stack_at", mode_at, METH_O, "An open mode, the outermost first."},
+      {"_call_parts", reinterpret_cast<PyCFunction>(slot(&call_parts)), METH_FASTCALL,
+       "Calls a composite operator so that handlers get the operators that it consists of."},
       {"_is_wrapper", is_wrapper, METH_O, nullptr},
       {"_share_storage", reinterpret_cast<PyCFunction>(slot(&share_storage)), METH_FASTCALL,
        nullptr},

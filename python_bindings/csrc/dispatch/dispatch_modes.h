@@ -22,6 +22,10 @@ namespace treadle::python {
 std::vector<PyObject*>& dispatch_modes();
 void include_dispatch();
 
+// Whether the next composite operator of this thread is to call the operators that it consists of,
+// instead of being handled itself.
+bool& wants_parts();
+
 // Whether a class of tensors has a __torch_dispatch__ of its own.
 bool class_dispatches(PyTypeObject* type);
 // Gives every operator the layer. Operators have it from the first use on.

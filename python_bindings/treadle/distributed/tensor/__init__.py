@@ -1,11 +1,12 @@
-"""Plans of how tensors lie on processes. The tensors themselves are names only: no tensor is
-spread."""
+"""Tensors that are spread over processes: DTensor, and how it lies, Shard, Replicate, Partial."""
 
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
 from treadle import _names
+from treadle.distributed.device_mesh import DeviceMesh, init_device_mesh
+from treadle.distributed.tensor._api import DTensor, distribute_tensor
 from treadle.distributed.tensor.placement_types import (
     Partial,
     Placement,
@@ -14,6 +15,13 @@ from treadle.distributed.tensor.placement_types import (
     _StridedShard,
 )
 
-__all__ = ["Partial", "Placement", "Replicate", "Shard", "_StridedShard"]
+__all__ = [
+    "DTensor",
+    "Partial",
+    "Placement",
+    "Replicate",
+    "Shard",
+    "distribute_tensor",
+]
 
 __getattr__ = _names.attributes_of(__name__)

@@ -1,5 +1,4 @@
-"""How a tensor is to lie on the processes of one dimension of a mesh: cut, whole, or as parts of a
-sum. Plans of models are written with these; no tensor is spread by them here.
+"""How a tensor lies on the processes of one dimension of a mesh: cut, whole, or as parts of a sum.
 
     Shard(0)        # each process has some of the rows
     Replicate()     # each has all
@@ -41,18 +40,24 @@ class Shard(Placement):
             raise TypeError(f"Shard: expected dim to be an int, got {type(self.dim).__name__}")
 
     def __repr__(self) -> str:
+        return f"Shard(dim={self.dim})"
+
+    def __str__(self) -> str:
         return f"S({self.dim})"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class _StridedShard(Placement):
-    """Cut along a dimension that is cut once more, before this, by another dimension of the
-    mesh."""
+    """Cut along a dimension that a later dimension of the mesh cut before this, into
+    `split_factor` pieces. Each process has its part of each piece."""
 
     dim: int
-    split_factor: int = dataclasses.field(kw_only=True)
+    split_factor: int = dataclasses.field(kw_only=True, default=1)
 
     def __repr__(self) -> str:
+        return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"
+
+    def __str__(self) -> str:
         return f"_S({self.dim}, {self.split_factor})"
 
 
@@ -61,6 +66,9 @@ class Replicate(Placement):
     """Whole on each process."""
 
     def __repr__(self) -> str:
+        return "Replicate()"
+
+    def __str__(self) -> str:
         return "R"
 
 
@@ -71,4 +79,12 @@ class Partial(Placement):
     reduce_op: str = "sum"
 
     def __repr__(self) -> str:
+        return f"Partial({self.reduce_op})"
+
+    def __str__(self) -> str:
         return f"P({self.reduce_op})"
+
+
+def _is_shard_like(placement: Placement) -> bool:
+    """Whether a dimension is cut, in either way."""
+    return isinstance(placement, (Shard, _StridedShard))
