@@ -112,7 +112,7 @@ class ShardedParameter:
         self.is_unsharded = False
         self.accumulated: Optional[Tensor] = None  # gradients that were not reduced
         self._memory: Any = None
-        self._give(self.sharded)
+        self.give(self.sharded)
 
     # ---- shapes ----
 
@@ -152,7 +152,8 @@ class ShardedParameter:
 
     # ---- parameters of the module ----
 
-    def _give(self, parameter: Any) -> None:
+    def give(self, parameter: Any) -> None:
+        """Put a parameter, or None, where the module has this one."""
         for module, name in self.places:
             module._parameters[name] = parameter
 
@@ -168,11 +169,11 @@ class ShardedParameter:
                 f"got another one ({type(found).__name__} of shape {tuple(found.shape)})"
             )
         self.sharded = found
-        self._give(found)
+        self.give(found)
 
     def hide(self) -> None:
         """Leave the module without the parameter, until convert()."""
-        self._give(None)
+        self.give(None)
 
     def convert(self, fn: Callable[[Tensor], Tensor]) -> None:
         """Replace this process's rows, and those of the gradient, by `fn` of them."""
@@ -186,7 +187,7 @@ class ShardedParameter:
             self.used_dtype, self.unsharded = self.sharded.dtype, None
             self._memory = None
         self.spec = self.sharded._spec
-        self._give(self.sharded)
+        self.give(self.sharded)
 
     def local(self) -> Tensor:
         """This process's rows."""
@@ -241,12 +242,12 @@ class ShardedParameter:
         """Give the whole parameter to the module."""
         if self.unsharded.requires_grad != self.sharded.requires_grad:
             self.unsharded.requires_grad_(self.sharded.requires_grad)
-        self._give(self.unsharded)
+        self.give(self.unsharded)
         self.is_unsharded = True
 
     def to_sharded(self, free: bool = True) -> None:
         """Give the module this process's rows, and free the memory of the whole parameter."""
-        self._give(self.sharded)
+        self.give(self.sharded)
         self.is_unsharded = False
         if free and self._memory is not None:
             self._memory.untyped_storage().resize_(0)
