@@ -145,7 +145,6 @@ class FSDPModule:
         """Gather the parameters of this module (not of those in it); with `async_op` until the
         wait() of the result, or the forward."""
         state = self._get_fsdp_state()
-        state.ready()
         handle = UnshardHandle(state.group)
         if state.group is not None:
             state.group.begin_unshard()

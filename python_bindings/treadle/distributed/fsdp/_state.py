@@ -231,11 +231,17 @@ class State:
         """End the backward of this module: reduce its gradients, free its parameters."""
         self._begin_backward()
         assert self.group is not None
-        shared = self.ready()
-        begun = self.group.take_gradients()
         if self.group.reshard_after_backward:
             self.group.reshard()
         self.in_backward = False
+        # Which parameters a process uses decides when it comes here: where they use different ones,
+        # all reduce at the end of backward, in one order.
+        if not self.group.reduce_unused:
+            self._reduce(self.group)
+
+    def _reduce(self, group: ParameterGroup) -> None:
+        shared = self.ready()
+        begun = group.take_gradients()
         # One reduction is under way at a time, so that few gradients are in memory.
         self._finish_reductions()
         shared.reductions = begun
@@ -253,10 +259,11 @@ class State:
         for state in reversed(shared.states):
             group = state.group
             if group is not None:
-                if group.has_gradients() or (state.in_backward and group.reduce_unused):
-                    state.gradients_are_there()
-                elif state.in_backward and group.reshard_after_backward:
+                if state.in_backward and group.reshard_after_backward:
                     group.reshard()
+                takes_part = group.reduce_unused and state in shared.forward_order
+                if takes_part or group.has_gradients():
+                    state._reduce(group)
                 group.drop_gathers()
             state.in_backward = False
         shared.in_backward = False
