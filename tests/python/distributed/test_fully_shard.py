@@ -5,8 +5,6 @@ less memory."""
 
 from __future__ import annotations
 
-import gc
-from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import pytest
@@ -16,6 +14,12 @@ import treadle
 import treadle.distributed as dist
 from treadle import nn
 from treadle.distributed import checkpoint as dcp
+from treadle.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    get_state_dict,
+    set_state_dict,
+)
 from treadle.utils.checkpoint import checkpoint
 
 
@@ -101,7 +105,7 @@ def _train(rank: int, world: int, optimizer: str, **options: Any) -> tuple:
             step.step()
             step.zero_grad()
     expect_close(model, alone, rtol=1e-5, atol=1e-5)
-    return alone, model
+    return alone, model, steps[1]
 
 
 def _policies(rank: int, world: int) -> None:
@@ -286,12 +290,190 @@ def _errors(rank: int, world: int) -> None:
 
 def _all_of_two(rank: int, world: int, path: str) -> None:
     _train(rank, world, "adam")
-    _, model = _train(rank, world, "sgd", reshard_after_forward=True)
+    _train(rank, world, "sgd", reshard_after_forward=True)
+    _load(path, sharded(made()), made(Pair))
     _policies(rank, world)
     _accumulate(rank, world)
     _by_hand(rank, world)
     _errors(rank, world)
 
 
-def test_two_processes(tmp_path: Path) -> None:
-    together(2, _all_of_two, str(tmp_path))
+# ---- four processes ----
+
+
+class Tower(nn.Module):
+    """Many blocks without anything else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.Sequential(*(nn.Linear(32, 32) for _ in range(24)))
+
+    def forward(self, x: treadle.Tensor) -> treadle.Tensor:
+        return self.blocks(x)
+
+
+def _bytes_of_parameters(model: Any) -> int:
+    """The memory of all parameters in this process, of rows and of what is whole just now."""
+    storages = {}
+    for state in _states(model):
+        for parameter in state.group.parameters:
+            for tensor in (parameter.local(), parameter._memory):
+                if tensor is not None and tensor.untyped_storage().nbytes():
+                    storage = tensor.untyped_storage()
+                    storages[storage.data_ptr()] = storage.nbytes()
+        for gather in state.group._gathers:
+            storages[gather.rows.data_ptr()] = gather.rows.untyped_storage().nbytes()
+    return sum(storages.values())
+
+
+def _memory(rank: int, world: int, limit: float) -> None:
+    alone = made(Tower)
+    model = sharded_tower(made(Tower))
+    total = sum(p.numel() * p.element_size() for p in alone.parameters())
+    seen: list = []
+    for block in model.blocks:
+        block.register_forward_hook(lambda m, i, o: seen.append(_bytes_of_parameters(model)))
+        block.register_full_backward_hook(
+            lambda m, i, o: seen.append(_bytes_of_parameters(model))
+        )
+    for _ in range(2):
+        model(treadle.ones(2, 32, requires_grad=True)).sum().backward()
+    assert len(seen) == 4 * len(model.blocks) and max(seen) <= limit * total
+    assert _bytes_of_parameters(model) == total // world
+    gradients = [p.grad.to_local() for p in model.parameters()]
+    assert sum(g.untyped_storage().nbytes() for g in gradients) == total // world
+
+
+def sharded_tower(model: Any) -> Any:
+    from treadle.distributed.fsdp import fully_shard
+
+    for block in model.blocks:
+        fully_shard(block)
+    return fully_shard(model)
+
+
+class Pair(nn.Module):
+    """Two layers; on a mesh the first one is split by columns of the result, the second one by rows
+    of the argument."""
+
+    def __init__(self, mesh: Any = None) -> None:
+        super().__init__()
+        self.mesh = mesh
+        parameters = {"up": treadle.randn(8, 4), "down": treadle.randn(2, 8)}
+        for dim, (name, parameter) in enumerate(parameters.items()):
+            if mesh is not None:
+                from treadle.distributed.tensor import Shard, distribute_tensor
+
+                parameter = distribute_tensor(parameter, mesh, [Shard(dim)])
+            self.register_parameter(name, nn.Parameter(parameter))
+
+    def forward(self, x: treadle.Tensor) -> treadle.Tensor:
+        if self.mesh is None:
+            return treadle.tanh(x @ self.up.t()) @ self.down.t()
+        from treadle.distributed.tensor import DTensor, Replicate
+
+        x = DTensor.from_local(x, self.mesh, [Replicate()])
+        return (treadle.tanh(x @ self.up.t()) @ self.down.t()).full_tensor()
+
+
+def _save(rank: int, path: str, model: Any, optimizer: Any, pair: Any) -> None:
+    """The state as a checkpoint, and whole in a file."""
+    states = get_state_dict(model, optimizer)
+    dcp.save({"model": states[0], "optimizer": states[1], "pair": pair}, checkpoint_id=path + "/d")
+    full = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    states = get_state_dict(model, optimizer, options=full)
+    pair = get_model_state_dict(pair, options=full)
+    assert rank == 0 or states == ({}, {})
+    if rank == 0:
+        treadle.save([*states, pair], path + "/whole.pt")
+
+
+def _load(path: str, model: Any, pair: Any) -> None:
+    """The checkpoint of four processes in another number of them; and the whole state in the first
+    one."""
+    whole = treadle.load(path + "/whole.pt")
+    for given in (False, True):
+        optimizer = OPTIMIZERS["adam"](model.parameters())
+        if given:
+            how = StateDictOptions(full_state_dict=True, broadcast_from_rank0=dist.is_initialized())
+            is_first = not dist.is_initialized() or dist.get_rank() == 0
+            states = whole[:2] if is_first else [{}, {}]
+        else:
+            how = StateDictOptions()
+            found = dict(zip(("model", "optimizer"), get_state_dict(model, optimizer)))
+            dcp.load({**found, "pair": pair}, checkpoint_id=path + "/d")
+            states = [found["model"], found["optimizer"]]
+        set_state_dict(
+            model,
+            optimizer,
+            model_state_dict=dict(states[0]),
+            optim_state_dict=states[1],
+            options=how,
+        )
+        full = StateDictOptions(full_state_dict=True)
+        found = get_state_dict(model, optimizer, options=full)
+        treadle.testing.assert_close(dict(found[0]), dict(whole[0]), rtol=0, atol=0)
+        treadle.testing.assert_close(found[1]["state"], whole[1]["state"], rtol=0, atol=0)
+        assert optimizer.param_groups[0]["lr"] == 0.01
+        with treadle.no_grad():
+            for parameter in model.parameters():
+                parameter.zero_()
+    pair = get_model_state_dict(pair, options=full)
+    treadle.testing.assert_close(dict(pair), dict(whole[2]), rtol=0, atol=0)
+
+
+def _copies_of_shards(rank: int, world: int, path: str) -> None:
+    """A mesh of two dimensions: copies of shards; and shards of what is split by columns and rows."""
+    from treadle.distributed.device_mesh import init_device_mesh
+    from treadle.distributed.fsdp import fully_shard
+    from treadle.distributed.tensor import Replicate, Shard
+
+    mesh = init_device_mesh("cpu", (2, world // 2), mesh_dim_names=("copies", "shards"))
+    trained_with = _train(rank, world, "adam", mesh=mesh)[1:]
+    assert trained_with[0].head.bias.placements == (Replicate(), Shard(0))
+    # Averages over the copies only in the last of two backwards.
+    alone, model = made(), sharded(made(), mesh=mesh)
+    for number, x in enumerate(batches(2, 2 * world)):
+        loss_of(alone, x).backward()
+        model.set_requires_all_reduce(number == 1)
+        loss_of(model, x.chunk(world)[rank]).backward()
+    for name, parameter in alone.named_parameters():
+        grad = model.get_parameter(name).grad.full_tensor()
+        treadle.testing.assert_close(grad, parameter.grad, rtol=1e-4, atol=1e-6)
+
+    both = init_device_mesh("cpu", (2, world // 2), mesh_dim_names=("data", "model"))
+    alone, model = made(Pair), made(Pair, both["model"])
+    fully_shard(model, mesh=both["data"])
+    assert model.up.device_mesh.mesh_dim_names == ("data", "model")
+    assert model.up.to_local().shape == (2, 4) and model.up.shape == (8, 4)
+    assert model.down.to_local().shape == (1, 4) and model.down.shape == (2, 8)
+    steps = [OPTIMIZERS["adam"](m.parameters()) for m in (alone, model)]
+    for x in batches(20, 4):
+        loss_of(alone, x).backward()
+        loss_of(model, x.chunk(2)[both.get_local_rank("data")]).backward()
+        for step in steps:
+            step.step()
+            step.zero_grad()
+    expect_close(model, alone, rtol=1e-5, atol=1e-5)
+    _save(rank, path, *trained_with, model)
+
+
+def _all_of_four(rank: int, world: int, path: str) -> None:
+    _memory(rank, world, 0.35)
+    _copies_of_shards(rank, world, path)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: Any) -> str:
+    """The folder in which four processes saved."""
+    path = str(tmp_path_factory.mktemp("saved"))
+    together(4, _all_of_four, path)
+    return path
+
+
+def test_two_processes(saved: str) -> None:
+    together(2, _all_of_two, saved)
+
+
+def test_one_process(saved: str) -> None:
+    _load(saved, made(), made(Pair))
