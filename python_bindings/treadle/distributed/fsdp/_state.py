@@ -48,7 +48,8 @@ def states_in(module: Module) -> List[State]:
     return list(dict.fromkeys(state for state in found if state is not None))
 
 
-def _converted(value: Any, dtype: _C.dtype) -> Any:
+def converted(value: Any, dtype: _C.dtype) -> Any:
+    """A floating point tensor in a dtype; other values as they are."""
     is_one = isinstance(value, Tensor) and value.is_floating_point() and value.dtype != dtype
     return value.to(dtype) if is_one else value
 
@@ -119,7 +120,7 @@ class State:
         dtype = self.precision.param_dtype
         casts = self.precision.cast_forward_inputs or (self.is_root and self.casts_as_root)
         if casts and dtype is not None:
-            args, kwargs = tree_map(lambda v: _converted(v, dtype), (args, kwargs))
+            args, kwargs = tree_map(lambda v: converted(v, dtype), (args, kwargs))
         if not self.in_backward:  # else an activation is computed again
             if self._left == 0:
                 self._left = len(self.modules)
@@ -169,7 +170,7 @@ class State:
     def _post_forward(self, module: Module, args: tuple, output: Any) -> Any:
         dtype = self.precision.output_dtype
         if dtype is not None:
-            output = tree_map(lambda v: _converted(v, dtype), output)
+            output = tree_map(lambda v: converted(v, dtype), output)
         if self.in_backward:
             return output
         self._left = max(self._left - 1, 0)
@@ -283,4 +284,4 @@ class State:
         shared.forward_order, shared.begun, shared.reductions = [], [], []
 
 
-__all__ = ["Shared", "State", "state_of", "states_in"]
+__all__ = ["Shared", "State", "converted", "state_of", "states_in"]

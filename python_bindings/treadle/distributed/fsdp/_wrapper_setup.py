@@ -6,7 +6,7 @@ inside, and gives parameters their values.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from treadle import _C
 from treadle import distributed as dist
@@ -15,8 +15,11 @@ from treadle.distributed.device_mesh import DeviceMesh, init_device_mesh
 from treadle.distributed.fsdp import wrap as wrapping
 from treadle.distributed.fsdp._policies import MixedPrecisionPolicy
 from treadle.distributed.fsdp._shard import own_parameters
+from treadle.distributed.fsdp._state import converted
+from treadle.distributed.fsdp._wrapper_state import WRAPPED
 from treadle.distributed.fsdp.api import MixedPrecision, ShardingStrategy
 from treadle.nn import Module
+from treadle.utils._pytree import tree_leaves, tree_map
 
 _HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
 STAY_WHOLE = (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
@@ -102,7 +105,9 @@ def wrap_inside(
     mixed: Optional[MixedPrecision] = options["mixed_precision"]
     apart = tuple(mixed._module_classes_to_ignore) if mixed is not None else ()
     overrides = {"mixed_precision": None}
-    exempt = [m for m in module.modules() if m is not module and isinstance(m, apart)] if apart else []
+    exempt = [m for m in module.modules() if m is not module and apart and isinstance(m, apart)]
+    for one in exempt:
+        _keep_dtype(one)
     if isinstance(policy, wrapping._Policy):
         targets = policy._run_policy(module, modules, options)
         targets.pop(module, None)
@@ -152,10 +157,31 @@ def take_from_first(module: Module, ignored: Set[Any]) -> None:
 
 
 def convert_buffers(module: Module, dtype: _C.dtype) -> None:
-    for one in module.modules():
-        for name, buffer in one._buffers.items():
-            if buffer is not None and buffer.is_floating_point():
-                one._buffers[name] = buffer.to(dtype)
+    """Convert the floating point buffers that no wrapper inside has."""
+    for name, buffer in module._buffers.items():
+        if buffer is not None and buffer.is_floating_point():
+            module._buffers[name] = buffer.to(dtype)
+    for child in module.children():
+        if WRAPPED not in child._modules:
+            convert_buffers(child, dtype)
+
+
+def _keep_dtype(module: Module) -> None:
+    """Make a module compute in the dtype of its parameters, whatever that of its arguments, which
+    its results get again."""
+    given: List[_C.dtype] = []
+
+    def before(module: Module, args: tuple, kwargs: dict) -> Any:
+        own = next((p.dtype for p in module.parameters() if p.is_floating_point()), _C.float32)
+        tensors = [v for v in tree_leaves((args, kwargs)) if isinstance(v, _C.Tensor)]
+        given[:] = [v.dtype for v in tensors if v.is_floating_point()][:1]
+        return tree_map(lambda v: converted(v, own), (args, kwargs))
+
+    def after(module: Module, args: tuple, output: Any) -> Any:
+        return tree_map(lambda v: converted(v, given[0]), output) if given else output
+
+    module.register_forward_pre_hook(before, with_kwargs=True)
+    module.register_forward_hook(after)
 
 
 __all__ = [
