@@ -89,6 +89,7 @@ from treadle.distributed.options import (
     ScatterOptions,
 )
 from treadle.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
+from treadle.distributed._grad_bucket import BuiltinCommHookType, GradBucket
 from treadle.distributed.process_group import ProcessGroup
 from treadle.distributed.reduce_op import ReduceOp
 from treadle.distributed.reduce_op import make_premul_sum as _make_nccl_premul_sum
@@ -107,6 +108,7 @@ __all__ = [
     "BackendConfig",
     "BarrierOptions",
     "BroadcastOptions",
+    "BuiltinCommHookType",
     "DebugLevel",
     "DistBackendError",
     "DistError",
@@ -114,6 +116,7 @@ __all__ = [
     "DistStoreError",
     "FileStore",
     "GatherOptions",
+    "GradBucket",
     "GroupMember",
     "HashStore",
     "P2POp",
