@@ -9,6 +9,7 @@ from typing import Any, List
 from treadle import _C
 from treadle import distributed as dist
 from treadle._C import Tensor
+from treadle.sparse import sparse_coo_tensor
 
 
 def _gathered(tensor: Tensor, counts: List[int], group: Any) -> Tensor:
@@ -36,4 +37,4 @@ def sum_of_sparse(tensor: Tensor, group: Any = None) -> Tensor:
         return tensor
     places = _gathered(indices.t().contiguous(), counts, group).t().contiguous()
     entries = _gathered(values.contiguous(), counts, group)
-    return _C.sparse_coo_tensor(places, entries, tensor.shape).coalesce()
+    return sparse_coo_tensor(places, entries, tensor.shape).coalesce()

@@ -19,6 +19,7 @@ from treadle._C import Tensor
 from treadle.autograd.grad_mode import no_grad
 from treadle.distributed._grad_bucket import GradBucket, tensor_of
 from treadle.distributed._sparse import sum_of_sparse
+from treadle.sparse import sparse_coo_tensor
 
 from ._buckets import Bucket, assign
 from ._outputs import reached_from
@@ -141,11 +142,10 @@ class Reducer:
             self._unused = set(range(len(self.parameters))) - reached  # type: ignore[arg-type]
         elif self._times is not None:
             self._unused = {i for i in range(len(self.parameters)) if not self._times.get(i)}
-        if self._finds_unused() or self._learns():
-            for output in outputs:
-                if output.grad_fn is not None:
-                    # The outermost backward() calls it, also if checkpoints run inner ones.
-                    output.register_hook(self._queue_end)
+        for output in outputs:
+            if output.grad_fn is not None:
+                # The outermost backward() calls it, also if checkpoints run inner ones.
+                output.grad_fn.register_prehook(self._queue_end)
 
     def _finds_unused(self) -> bool:
         return self.options.find_unused and not self.static
@@ -175,8 +175,8 @@ class Reducer:
 
     # ---- in backward() ----
 
-    def _queue_end(self, grad: Tensor) -> None:  # noqa: ARG002  the hook's argument
-        if not self._is_queued:
+    def _queue_end(self, _: Any) -> None:
+        if self._expects and not self._is_queued:
             self._is_queued = True
             _C._queue_callback(self._end_of_backward)
 
@@ -232,8 +232,8 @@ class Reducer:
             self._all_begun = True
             if self._finds_unused():
                 self._find_used_by_all()
-            if not self.waits_for_caller:
-                _C._queue_callback(self.finalize)
+            if not (self._is_queued or self.waits_for_caller):
+                _C._queue_callback(self.finalize)  # from other tensors than the outputs
 
     def _scale(self) -> float:
         """What a gradient is multiplied with before it is added to the others. Hooks divide."""
@@ -290,17 +290,20 @@ class Reducer:
 
     def _end_of_backward(self) -> None:
         """All gradients that come have come."""
-        if not self._is_running or self._all_begun:
+        self._is_queued = False
+        if not self._is_running:
             return
         if self._learns():
             self._times = self._counted
             for index in range(len(self.parameters)):
                 self._mark_ready(index)
             self._find_used_by_all()
-            return
-        for index in range(len(self.parameters)):
-            if index not in self._ready:
-                self._mark_ready(index)
+        elif self._finds_unused():
+            for index in range(len(self.parameters)):
+                if index not in self._ready:
+                    self._mark_ready(index)
+        if self._all_begun and not self.waits_for_caller:
+            self.finalize()
 
     def _nobody_used(self) -> Set[int]:
         """The parameters that no process used: their gradients stay as they are."""
@@ -380,4 +383,4 @@ def _nothing(parameter: Tensor) -> Tensor:
     """A sparse gradient without entries."""
     places = _C.zeros((1, 0), dtype=_C.int64)
     values = parameter.detach().new_zeros((0, *parameter.shape[1:]))
-    return _C.sparse_coo_tensor(places, values, parameter.shape)
+    return sparse_coo_tensor(places, values, parameter.shape)
