@@ -172,12 +172,14 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # ---- the state ----
 
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Collect the state of all processes in the rank `to` of the group, for state_dict()."""
+        """Collect the state of all processes in the rank `to` of the group, for state_dict(). Later
+        steps do not change it."""
         self._copy_settings(self.param_groups, self.optim.param_groups)
         states: Optional[List[Any]] = [None] * self.world_size if self.rank == to else None
-        dist.gather_object(
-            self.optim.state_dict(), states, group=self.process_group, group_dst=to
-        )
+        mine = self.optim.state_dict()
+        dist.gather_object(mine, states, group=self.process_group, group_dst=to)
+        if states is not None:
+            states[self.rank] = copy.deepcopy(mine)
         self._collected = states
 
     def state_dict(self) -> Dict[str, Any]:

@@ -15,6 +15,7 @@ from treadle.futures import Future
 from ._stages import Stages
 
 _LARGEST = 255
+_LEAST_SCALE = 2.0**-23  # the spacing of float32 at 1
 
 
 def _places(like: Tensor, group: Any) -> List[Tensor]:
@@ -26,7 +27,7 @@ def _quantized_mean(rows: Tensor, length: int, group: Any) -> Future[Tensor]:
     Each row has a scale and a zero point of its own."""
     low = rows.amin(1, keepdim=True).clamp(max=0.0)
     high = rows.amax(1, keepdim=True).clamp(min=0.0)
-    scale = ((high - low) / _LARGEST).clamp(min=_C.finfo(_C.float32).eps).to(_C.float32)
+    scale = ((high - low) / _LARGEST).clamp(min=_LEAST_SCALE).to(_C.float32)
     zero = (-low / scale).round().clamp(0, _LARGEST)
     mine = _C.stack([scale, zero])
     everybody = _places(mine, group)
