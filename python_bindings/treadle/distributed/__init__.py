@@ -11,6 +11,7 @@ wait for it raise DistNetworkError.
 # SPDX-License-Identifier: Apache-2.0
 
 from treadle import _names
+from treadle.distributed._grad_bucket import BuiltinCommHookType, GradBucket
 from treadle.distributed._world import (
     GroupMember,
     default_pg_timeout,
@@ -89,7 +90,6 @@ from treadle.distributed.options import (
     ScatterOptions,
 )
 from treadle.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
-from treadle.distributed._grad_bucket import BuiltinCommHookType, GradBucket
 from treadle.distributed.process_group import ProcessGroup
 from treadle.distributed.reduce_op import ReduceOp
 from treadle.distributed.reduce_op import make_premul_sum as _make_nccl_premul_sum

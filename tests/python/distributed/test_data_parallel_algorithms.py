@@ -228,7 +228,10 @@ def _post_local(rank: int) -> Any:
 def _zero(rank: int, as_views: bool) -> Any:
     module = net()
     late = nn.Parameter(treadle.ones(3, dtype=treadle.float64))
-    groups = [{"params": list(module[0].parameters()), "lr": 0.1}, {"params": module[2].parameters()}]
+    groups = [
+        {"params": list(module[0].parameters()), "lr": 0.1},
+        {"params": module[2].parameters()},
+    ]
     optimizer = ZeroRedundancyOptimizer(
         groups, treadle.optim.Adam, parameters_as_bucket_view=as_views, lr=0.01
     )
@@ -371,7 +374,10 @@ def test_an_optimizer_with_divided_state(found: Any, case: str) -> None:
     same(first, second)
     module = net()
     late = nn.Parameter(treadle.ones(3, dtype=treadle.float64))
-    groups = [{"params": list(module[0].parameters()), "lr": 0.1}, {"params": module[2].parameters()}]
+    groups = [
+        {"params": list(module[0].parameters()), "lr": 0.1},
+        {"params": module[2].parameters()},
+    ]
     optimizer = treadle.optim.Adam([*groups, {"params": [late], "lr": 0.5}], lr=0.01)
     scheduler = treadle.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
     for step in range(3):

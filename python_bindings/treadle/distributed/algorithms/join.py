@@ -33,6 +33,7 @@ class JoinHook:
 
     def post_hook(self, is_last_joiner: bool) -> None:
         """Called when all have ended; `is_last_joiner` in those that ended last."""
+        del is_last_joiner  # read by subclasses
 
 
 class _JoinConfig(NamedTuple):

@@ -1,6 +1,6 @@
 """An optimizer whose parameters are averaged over processes every so many steps.
 
-    optimizer = PostLocalSGDOptimizer(SGD(model.parameters(), 0.1), PeriodicModelAverager(period=4))
+optimizer = PostLocalSGDOptimizer(SGD(model.parameters(), 0.1), PeriodicModelAverager(period=4))
 """
 
 # SPDX-License-Identifier: Apache-2.0

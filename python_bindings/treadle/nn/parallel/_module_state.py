@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence
 
-from treadle import distributed as dist
 from treadle import _C
+from treadle import distributed as dist
 from treadle._C import Tensor
 
 MOST_BYTES = 250 << 20  # of a message

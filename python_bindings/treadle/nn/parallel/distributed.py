@@ -197,7 +197,9 @@ class DistributedDataParallel(Module, Joinable):
                 f"DistributedDataParallel: expected one of device_ids, got {list(device_ids)}"
             )
         self.device_ids = list(device_ids) if device_ids else None
-        self.output_device = device_ids[0] if device_ids and output_device is None else output_device
+        self.output_device = (
+            device_ids[0] if device_ids and output_device is None else output_device
+        )
 
     def _choose_buffers(self, older: Optional[bool], newer: Optional[bool]) -> bool:
         """Set forward_sync_buffers; returns whether buffers are taken at the beginning, too."""
@@ -509,9 +511,7 @@ def _warn(message: str) -> None:
 
 def _check_hook(hook: Any) -> None:
     if not callable(hook):
-        raise TypeError(
-            f"register_comm_hook: expected a callable hook, got {type(hook).__name__}"
-        )
+        raise TypeError(f"register_comm_hook: expected a callable hook, got {type(hook).__name__}")
     parameters = list(inspect.signature(hook).parameters.values())
     if len(parameters) < 2:
         raise ValueError(
