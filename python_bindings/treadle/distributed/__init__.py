@@ -11,6 +11,7 @@ wait for it raise DistNetworkError.
 # SPDX-License-Identifier: Apache-2.0
 
 from treadle import _names
+from treadle.distributed._grad_bucket import BuiltinCommHookType, GradBucket
 from treadle.distributed._world import (
     GroupMember,
     default_pg_timeout,
@@ -107,6 +108,7 @@ __all__ = [
     "BackendConfig",
     "BarrierOptions",
     "BroadcastOptions",
+    "BuiltinCommHookType",
     "DebugLevel",
     "DistBackendError",
     "DistError",
@@ -114,6 +116,7 @@ __all__ = [
     "DistStoreError",
     "FileStore",
     "GatherOptions",
+    "GradBucket",
     "GroupMember",
     "HashStore",
     "P2POp",
