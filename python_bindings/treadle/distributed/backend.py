@@ -104,7 +104,8 @@ def _load_entry_point(name: str) -> None:
 
 def is_registered(name: str) -> bool:
     """Whether a program or an installed package has registered a transport of this name."""
-    if name not in Backend._plugins:
+    # PyTorch, where it is installed, offers its own transports of the built-in names.
+    if name not in Backend._plugins and name not in (Backend.GLOO, Backend.MPI, Backend.NCCL):
         _load_entry_point(name)
     return name in Backend._plugins
 
