@@ -25,6 +25,9 @@ namespace treadle::stable_abi {
 
 // Keeps the text of the exception that is being handled, for the calling thread.
 void keep_error() noexcept;
+// How many errors the thread has kept, and the text of the last one.
+uint64_t error_count() noexcept;
+const std::string& last_error() noexcept;
 
 // Runs the body of a function of the ABI.
 template <class Body>

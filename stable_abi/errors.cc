@@ -8,27 +8,27 @@
 
 namespace treadle::stable_abi {
 namespace {
-
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
-}
-
+thread_local std::string t_text;
+thread_local uint64_t t_count = 0;
 }  // namespace
 
+uint64_t error_count() noexcept { return t_count; }
+const std::string& last_error() noexcept { return t_text; }
+
 void keep_error() noexcept {
+  ++t_count;
   try {
     try {
       throw;
     } catch (const std::bad_alloc&) {
-      last_error() = "expected memory of the cpu, got none";
+      t_text = "expected memory of the cpu, got none";
     } catch (const std::exception& error) {
-      last_error() = error.what();
+      t_text = error.what();
     } catch (...) {
-      last_error() = "expected a C++ exception with a text, got one of another kind";
+      t_text = "expected a C++ exception with a text, got one of another kind";
     }
   } catch (...) {
-    last_error().clear();  // no memory for the text
+    t_text.clear();  // no memory for the text
   }
 }
 

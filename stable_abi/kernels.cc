@@ -20,6 +20,14 @@ namespace {
 
 constexpr size_t kInline = 16;  // as many values as most operators have at most
 
+// The error of a kernel. Extensions for older versions do not ask why a function of the ABI failed;
+// the reason is told all the same.
+Error error_of(const Operator& op, std::string text, uint64_t errors_before) {
+  if (error_count() != errors_before && text.find(last_error()) == std::string::npos)
+    text += "\n" + last_error();
+  return Error(ErrorKind::Runtime, OpName(op.info().base_name), std::move(text));
+}
+
 // Calls the kernel with the values of a stack that has the operator's arguments, and puts its
 // results there.
 void call(const Operator& op, StableKernel kernel, Stack& stack) {
@@ -35,6 +43,7 @@ void call(const Operator& op, StableKernel kernel, Stack& stack) {
   }
   for (size_t i = 0; i < inputs; ++i)
     values[i] = to_stable(stack[i], schema.arguments[i].type, schema.arguments[i].name);
+  const uint64_t errors = error_count();
   try {
     kernel(values, inputs, outputs);
   } catch (const Error&) {
@@ -42,7 +51,7 @@ void call(const Operator& op, StableKernel kernel, Stack& stack) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(ErrorKind::Runtime, OpName(op.info().base_name), error.what());
+    throw error_of(op, error.what(), errors);
   } catch (...) {
     fail<ErrorKind::Runtime>(OpName(op.info().base_name),
                              "expected a kernel that throws std::exception, got another exception");
