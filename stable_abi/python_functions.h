@@ -1,4 +1,4 @@
-// What the library of the ABI has from Python: functions that libtorch_python.so hands to it, so
+// What the library of the ABI has from Python: functions that the extension module gives to it, so
 // that it needs no Python itself.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -35,6 +35,6 @@ const PythonFunctions& require_python();             // RuntimeError: it is not 
 
 }  // namespace treadle::stable_abi
 
-// Called once, when libtorch_python.so is loaded.
+// Called once, before the first extension is loaded.
 extern "C" __attribute__((visibility("default"))) void treadle_stable_abi_set_python(
     const treadle::stable_abi::PythonFunctions* functions);

@@ -104,6 +104,8 @@ def _abi() -> ctypes.CDLL:
     abi = ctypes.CDLL(os.path.join(FOLDER, ABI))
     for name in _our_libraries():
         ctypes.CDLL(os.path.join(FOLDER, name))
+    functions = ctypes.c_void_p(_C._library_stable_abi_functions())
+    abi.treadle_stable_abi_set_python(functions)
     abi.aoti_torch_abi_version.restype = ctypes.c_uint64
     abi.treadle_stable_abi_end_load.restype = ctypes.c_char_p
     return abi
