@@ -9,6 +9,7 @@
 #include "core/dispatch/dispatcher.h"
 #include "python_bindings/csrc/arguments/casters.h"
 #include "python_bindings/csrc/library/defined_operator.h"
+#include "python_bindings/csrc/library/stable_abi.h"
 #include "python_bindings/csrc/module.h"
 
 namespace py = pybind11;
@@ -208,6 +209,10 @@ void init_library(PyObject* module) {
   m.def("_library_devices", &device_names);
   m.def("_library_exclude_layer", &exclude_layer);
   m.def("_library_load", &load_library);
+  m.def(
+      "_library_stable_abi_functions",
+      [] { return reinterpret_cast<uintptr_t>(&stable_abi_functions()); },
+      "The address of the functions that the library of PyTorch's stable ABI is given.");
 }
 
 }  // namespace treadle::python

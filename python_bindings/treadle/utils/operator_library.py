@@ -171,7 +171,7 @@ def _in_words(package: str, error: ImportError) -> ImportError:
         return error
     # A function with the tag was declared in an operator's header
     # (codegen/templates/op_header.h.j2).
-    function, tag, arguments = _demangled(found.group(1)).partition("[abi:entry]")
+    function, tag, arguments = demangled(found.group(1)).partition("[abi:entry]")
     unseen = ", or its file does not include the header of the operator" if tag else ""
     return ImportError(
         f"{package}: expected a definition of {function}{arguments}, got none; a file with kernels "
@@ -182,7 +182,7 @@ def _in_words(package: str, error: ImportError) -> ImportError:
     )
 
 
-def _demangled(symbol: str) -> str:
+def demangled(symbol: str) -> str:
     """A name of the C++ compiler's as it is written in C++."""
     library = ctypes.CDLL("libstdc++.so.6")
     demangle = library.__cxa_demangle
