@@ -1,0 +1,97 @@
+"""The process in which a kernel runs; what kills it is a finding, not the end of the check.
+
+    python -m treadle_testing.kernels.worker DESCRIPTOR
+
+Orders come through the socket of that descriptor, and answers go back through it. The process that
+is started imports everything, and then forks the one that runs the kernel; where that dies, it says
+so and forks another.
+"""
+
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import signal
+import sys
+import warnings
+from multiprocessing.connection import Connection
+from typing import Any, Optional
+
+from . import checks, entry, kernel, plan, speed
+from .judge import Finding, Judge, Skipped
+from .line import parse
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Session:
+    """One kernel, once it is opened."""
+
+    judge: Optional[Judge] = None
+
+    def open(self, operator: str, spec: str, limit: float) -> str:
+        """Loads the operator and its kernel; gives the kernel's name."""
+        op = entry.find(operator)
+        self.judge = Judge(op, kernel.load(spec, op), limit)
+        return self.judge.kernel.name
+
+    def plan(self, dtypes: list[str], given: list[str]) -> list[str]:
+        """The lines to check."""
+        assert self.judge is not None
+        made = plan.lines(self.judge.op, self.judge.kernel, dtypes, [parse(g) for g in given])
+        return [str(line) for line in made]
+
+    def check(self, text: str) -> Optional[list[Finding]]:
+        """The problems of a line; None where the operator refuses the call."""
+        assert self.judge is not None
+        try:
+            return list(checks.findings(self.judge, parse(text)))
+        except (Skipped, MemoryError):
+            return None
+
+    def speed(self) -> Any:
+        """The figures of speed."""
+        assert self.judge is not None
+        lines = plan.lines(self.judge.op, self.judge.kernel)
+        return speed.figures(self.judge, list(itertools.islice(lines, 20)))
+
+
+def serve(parent: Connection) -> None:
+    """Follows orders until there are no more."""
+    session = Session()
+    while True:
+        try:
+            name, *arguments = parent.recv()
+        except EOFError:
+            return
+        try:
+            parent.send((True, getattr(session, name)(*arguments)))
+        except Exception as error:
+            parent.send((False, f"{type(error).__name__}: {error}"))
+
+
+def main() -> None:
+    parent = Connection(int(sys.argv[1]))
+    warnings.simplefilter("ignore")
+    while True:
+        child = os.fork()
+        if not child:
+            # A kernel's process does not outlive this one.
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            serve(parent)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        status = os.waitstatus_to_exitcode(status)
+        if status == 0:
+            return
+        try:
+            parent.send((None, status))
+        except OSError:
+            return
+
+
+if __name__ == "__main__":
+    main()
