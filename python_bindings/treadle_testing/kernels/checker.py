@@ -23,9 +23,11 @@ from .judge import ULPS, Finding
 from .line import parse
 
 # Seconds after which a line is taken to hang; a kernel's library may take longer to compile.
-HANG, OPEN = 20.0, 600.0
+HANG, OPEN = 60.0, 600.0
 # Of each kind, so many findings are kept, and so many crashes of the process are waited for.
 OF_A_KIND, MOST_CRASHES = 3, 8
+# Lines that are asked for together.
+_AT_ONCE = 20
 
 
 class Died(Exception):
@@ -74,14 +76,15 @@ class _Process:
 
 @dataclass
 class Report:
-    """What a check found: `lines` calls were made, `left` were planned but not made in time."""
+    """What a check found in so many `lines`, of which the operator refused some; `complete` says
+    whether these are all that were planned."""
 
     operator: str
     kernel: str
     findings: list[Finding] = field(default_factory=list)
     lines: int = 0
     refused: int = 0
-    left: int = 0
+    complete: bool = True
     seconds: float = 0.0
     speed: Optional[dict[str, Any]] = None
     more: dict[str, int] = field(default_factory=dict)
@@ -103,9 +106,9 @@ class Report:
                 "machine's bandwidth"
             )
         count = sum(self.more.values()) + len(self.findings)
-        planned = f" of {self.lines + self.left}" if self.left else ""
+        more = "" if self.complete else " (there was no time for more)"
         shown.append(
-            f"{self.operator}: {self.lines}{planned} lines, {count} findings, {self.seconds:.0f} s"
+            f"{self.operator}: {self.lines} lines{more}, {count} findings, {self.seconds:.0f} s"
         )
         return "\n".join(shown)
 
@@ -184,8 +187,9 @@ class Checker:
         dtypes: Sequence[str] = (),
         first: bool = False,
         speed: bool = True,
+        most: Optional[int] = None,
     ) -> Report:
-        """Checks a kernel of an operator for so many seconds.
+        """Checks a kernel of an operator for so many seconds, with `most` lines at most.
 
         `lines` are calls that take the place of the samples; with `only` no variations of them are
         made. `first` ends at the first finding. ValueError for an operator or a kernel that is not
@@ -194,8 +198,8 @@ class Checker:
         start = time.monotonic()
         report = Report(operator, self.open(operator, kernel))
         kinds: dict[str, list[Finding]] = {}
-        end = None if only else start + seconds
-        for finding in self.findings(report, lines, only, dtypes, end):
+        end = None if only else time.monotonic() + seconds
+        for finding in self.findings(report, lines, only, dtypes, end, most):
             kinds.setdefault(finding.kind, []).append(finding)
             if first:
                 break
@@ -215,23 +219,30 @@ class Checker:
         only: bool = False,
         dtypes: Sequence[str] = (),
         end: Optional[float] = None,
+        most: Optional[int] = None,
     ) -> Iterator[Finding]:
         """The problems of the kernel that is open, as they are found, until the time `end`; counts
         lines in `report`."""
-        assert self.process is not None
-        planned = list(lines)
-        if not only:
-            planned = self.process.ask("plan", list(dtypes), planned, seconds=OPEN)
         crashes = 0
-        for n, text in enumerate(planned):
-            if crashes >= MOST_CRASHES or (end is not None and time.monotonic() > end):
-                report.left = len(planned) - n
+        for text in lines if only else self._planned(list(dtypes), list(lines)):
+            late = end is not None and time.monotonic() > end
+            if crashes >= MOST_CRASHES or late or report.lines == most:
+                report.complete = False
                 return
             report.lines += 1
             found = self.line(text)
             report.refused += found is None
             crashes += any(f.kind in ("crash", "hang") for f in found or ())
             yield from found or ()
+
+    def _planned(self, dtypes: list[str], given: list[str]) -> Iterator[str]:
+        count = 0
+        while True:
+            some = self._opened().ask("lines", dtypes, given, count, _AT_ONCE, seconds=OPEN)
+            yield from some
+            count += len(some)
+            if len(some) < _AT_ONCE:
+                return
 
     def _speed(self) -> Optional[dict[str, Any]]:
         try:

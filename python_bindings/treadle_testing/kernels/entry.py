@@ -151,9 +151,21 @@ def _of_expression(
         shape = np.broadcast_shapes(*(t.shape for t in operands))
     except ValueError as error:
         raise RuntimeError(f"{op.id}: {error}") from None
+    name = str(dtype).removeprefix("treadle.")
+    tree = op.json["pointwise"]["tree"]
     with np.errstate(all="ignore"):
-        value = np.broadcast_to(np.asarray(evaluate(op.json["pointwise"]["tree"], names)), shape)
-    return [Expected(str(dtype).removeprefix("treadle."), value, None)]
+        value = np.broadcast_to(np.asarray(evaluate(tree, names)), shape)
+        # In the dtype itself, for where the expression overflows.
+        own = None
+        if name in ("float16", "float32", "complex64"):
+            own = {k: _narrowed(v, name) for k, v in names.items()}
+            own = np.broadcast_to(np.asarray(evaluate(tree, own)), shape).astype(value.dtype)
+    return [Expected(name, value, own)]
+
+
+def _narrowed(value: Any, dtype: str) -> Any:
+    array = np.asarray(value)
+    return array.astype(dtype) if array.ndim and array.dtype.kind in "fc" else value
 
 
 def _result_type(op: Operator, operands: Sequence[treadle.Tensor]) -> treadle.dtype:

@@ -210,6 +210,9 @@ class Judge:
             yield from wrote
             if wrote:
                 return
+            given = is_in_place(self.op, line) or any(n == "out" for n, _ in line.arguments)
+            if given and _dtypes(results) != [w.dtype for w in wanted]:
+                return  # a result that is converted
             if problem := self.compare(wanted, first, results):
                 yield Finding(problem[0], text, problem[1])
                 return
@@ -360,6 +363,10 @@ def _at(wrong: np.ndarray, got: Any, exact: Any, unit: str) -> tuple[str, str]:
     place = f"at {list(index)}: " if index else ""
     count = f", {int(wrong.sum())} of {wrong.size}" if wrong.size > 1 else ""
     return "wrong value", f"{place}expected {exact[index]}, got {got[index]}{unit}{count}"
+
+
+def _dtypes(results: Sequence[Any]) -> list[str]:
+    return [str(getattr(r, "dtype", type(r))).removeprefix("treadle.") for r in results]
 
 
 def _kept(result: Any) -> np.ndarray:

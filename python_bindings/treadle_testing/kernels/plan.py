@@ -33,7 +33,6 @@ SIZES = (0, 1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 33, 63, 65, 100, 127, 129, 
 FILLS = ("special", "nan", "inf", "minuszero", "subnormal", "zeros")
 _EXPLICIT = 6
 _FAR = 2**31 + 8
-MOST_LINES = 4000
 
 
 # ---- From samples
@@ -42,6 +41,8 @@ MOST_LINES = 4000
 def _fill(values: np.ndarray) -> Optional[Fill]:
     if values.size == 0:
         return None
+    if values.dtype.kind in "fc" and not np.isfinite(values).all():
+        return Fill("special")
     if values.dtype == bool:
         return Fill("bits") if values.size > _EXPLICIT else Fill("", tuple(values.ravel().tolist()))
     if values.size <= _EXPLICIT:
@@ -272,7 +273,18 @@ def enlarged(line: Line, most: int) -> Line:
     old = sizes_of[-1]
     others = prod(n for n in first.shape if n > 1 and n != old)
     power = sum(n == old for n in first.shape)
-    return with_sizes(line, old, max(int((most / max(others, 1)) ** (1 / power)) | 1, old))
+    large = with_sizes(line, old, max(int((most / max(others, 1)) ** (1 / power)) | 1, old))
+    return large if _elements(large) <= 4 * most else line
+
+
+def _elements(line: Line) -> int:
+    """The elements of the largest tensor, or of what all together broadcast to."""
+    shapes = [t.shape for t in line.tensors()]
+    try:
+        whole = prod(np.broadcast_shapes(*shapes))
+    except ValueError:
+        whole = 0
+    return max(whole, *map(prod, shapes))
 
 
 def many_calls(lines: Sequence[Line]) -> Iterator[Line]:
@@ -363,9 +375,7 @@ def lines(
         _chain(others, lambda n: forms(op, kernel, n)),
         _huge(op, everything),
     )
-    for line in itertools.islice(parts, 4 * MOST_LINES):
+    for line in parts:
         if line not in seen:
             seen.add(line)
             yield line
-            if len(seen) >= MOST_LINES:
-                return

@@ -18,11 +18,11 @@ import signal
 import sys
 import warnings
 from multiprocessing.connection import Connection
-from typing import Any, Optional
+from typing import Any, Iterator, Optional
 
 from . import checks, entry, kernel, plan, speed
 from .judge import Finding, Judge, Skipped
-from .line import parse
+from .line import Line, parse
 
 _PR_SET_PDEATHSIG = 1
 
@@ -31,18 +31,26 @@ class Session:
     """One kernel, once it is opened."""
 
     judge: Optional[Judge] = None
+    # The number of the plan's next line, and the lines from that on.
+    planned: Optional[tuple[int, Iterator[Line]]] = None
 
     def open(self, operator: str, spec: str, limit: float) -> str:
         """Loads the operator and its kernel; gives the kernel's name."""
         op = entry.find(operator)
+        self.planned = None
         self.judge = Judge(op, kernel.load(spec, op), limit)
         return self.judge.kernel.name
 
-    def plan(self, dtypes: list[str], given: list[str]) -> list[str]:
-        """The lines to check."""
+    def lines(self, dtypes: list[str], given: list[str], first: int, count: int) -> list[str]:
+        """The lines of the plan from number `first` on; fewer than `count` at its end."""
         assert self.judge is not None
-        made = plan.lines(self.judge.op, self.judge.kernel, dtypes, [parse(g) for g in given])
-        return [str(line) for line in made]
+        if self.planned is None or self.planned[0] != first:
+            samples = [parse(g) for g in given]
+            made = plan.lines(self.judge.op, self.judge.kernel, dtypes, samples)
+            self.planned = (first, itertools.islice(made, first, None))
+        some = [str(line) for line in itertools.islice(self.planned[1], count)]
+        self.planned = (first + len(some), self.planned[1])
+        return some
 
     def check(self, text: str) -> Optional[list[Finding]]:
         """The problems of a line; None where the operator refuses the call."""
@@ -69,8 +77,10 @@ def serve(parent: Connection) -> None:
             return
         try:
             parent.send((True, getattr(session, name)(*arguments)))
+        except ValueError as error:
+            parent.send((False, str(error)))
         except Exception as error:
-            parent.send((False, f"{type(error).__name__}: {error}"))
+            parent.send((False, f"check-kernel: {type(error).__name__}: {error}"))
 
 
 def main() -> None:
