@@ -316,17 +316,19 @@ class Judge:
     def _floating(self, wanted: Expected, got: np.ndarray) -> Optional[tuple[str, str]]:
         exact, own, dtype = wanted.exact, wanted.own, wanted.dtype
         elements = self.op.kind == "pointwise"
+        # A sum may begin with 0, and then has no zero of the other sign.
+        signed = elements or bool(self.op.json["moves"])
         size = None
         finite = np.abs(exact[np.isfinite(exact)])
         # An operator that only moves numbers has them exactly; in float64 that is no evidence.
-        errors_of_own = None if own is None else _errors(own, exact, dtype, None)
+        errors_of_own = None if own is None else _errors(own, exact, dtype, None, signed)
         if errors_of_own is not None and dtype not in ("float64", "complex128"):
             elements = elements or not np.nanmax(errors_of_own, initial=0)
         if not elements:
             top = finite.max(initial=0)
             size = np.full(exact.shape, top)
-            errors_of_own = None if own is None else _errors(own, exact, dtype, size)
-        errors = _errors(got, exact, dtype, size)
+            errors_of_own = None if own is None else _errors(own, exact, dtype, size, signed)
+        errors = _errors(got, exact, dtype, size, signed)
         allowed = np.full(exact.shape, self.limit)
         if not elements:
             allowed += ULPS_OF_LARGEST + sqrt(exact.size)
@@ -343,7 +345,9 @@ class Judge:
         return _at(wrong, got, exact, unit if np.isfinite(worst) else "")
 
 
-def _errors(got: np.ndarray, exact: np.ndarray, dtype: str, size: Any) -> np.ndarray:
+def _errors(
+    got: np.ndarray, exact: np.ndarray, dtype: str, size: Any, signed: bool
+) -> np.ndarray:
     with np.errstate(all="ignore"):
         if np.iscomplexobj(exact) or np.iscomplexobj(got):
             found = complex_ulps(
@@ -353,9 +357,8 @@ def _errors(got: np.ndarray, exact: np.ndarray, dtype: str, size: Any) -> np.nda
                 None if size is None else size.astype(Wide),
             )
             return np.where(np.isfinite(exact), found, 0)
-        return ulps(
-            got, exact.astype(Wide), dtype, None if size is None else size.astype(Wide), size is None
-        )
+        size = None if size is None else size.astype(Wide)
+        return ulps(got, exact.astype(Wide), dtype, size, signed)
 
 
 def _at(wrong: np.ndarray, got: Any, exact: Any, unit: str) -> tuple[str, str]:
