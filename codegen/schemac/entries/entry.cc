@@ -231,7 +231,7 @@ class EntryReader {
       return;
     }
     const std::string name = kernel ? kernel->text() : op().schema.name.base;
-    const bool outside = is_tvm_ffi(name);
+    const bool outside = !any_device && is_tvm_ffi(name);
     for (std::size_t begin = 0; !outside && begin <= name.size();) {
       const std::size_t end = std::min(name.find("::", begin), name.size());
       if (!schema::is_identifier(name.substr(begin, end - begin))) {
