@@ -267,7 +267,7 @@ void fill_from_stack(void* context, const Operator& op, Stack& stack) {
 }
 
 void set_kernel(const std::string& name, const std::string& device, const py::object& function,
-                const std::vector<ScalarType>& dtypes, const std::string& kernel_name,
+                const py::list& dtypes, const std::string& kernel_name,
                 const std::string& file, int line) {
   Operator& op = Dispatcher::instance().at(name);
   const OperatorInfo& info = op.info();
@@ -277,11 +277,13 @@ void set_kernel(const std::string& name, const std::string& device, const py::ob
           entry.kind != OperatorKind::Composite && entry.kind != OperatorKind::View &&
           entry.kind != OperatorKind::Returns,
       OpName(info.name), "expected an operator whose kernel fills its results, got another");
+  std::vector<ScalarType> types;
+  for (const py::handle dtype : dtypes) types.push_back(dtype.cast<ScalarType>());
   // Lives for ever: calls may be in it.
   auto* const kernel = new TvmFfiKernel{
       function_of(PyCFunction_GetSelf(function.ptr())), file, kernel_name};
   Dispatcher::instance().register_boxed(
-      info.name, info.schema, device_type_of(device), Layout::Strided, dtypes,
+      info.name, info.schema, device_type_of(device), Layout::Strided, types,
       {&fill_from_stack, kernel, &fill},
       {KernelSource::Exact, kernel->file.c_str(), line, kernel->name.c_str()});
 }

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Iterator, Optional, Sequence
 
 from .judge import ULPS, Finding
-from .line import parse
+from .worker import NOTE
 
 # Seconds after which a line is taken to hang; a kernel's library may take longer to compile.
 HANG, OPEN = 60.0, 600.0
@@ -38,7 +38,7 @@ class _Process:
     """A process that runs kernels; the kernel that was opened is lost where one has `died`."""
 
     def __init__(self) -> None:
-        self.died = False
+        self.died, self.noted = False, ""
         self.pipe: Connection
         self.pipe, theirs = Pipe()
         variables = {**os.environ, "OMP_WAIT_POLICY": "passive"}
@@ -56,9 +56,12 @@ class _Process:
         """The answer to an order. Died where there is none; ValueError for one that fails."""
         try:
             self.pipe.send((name, *arguments))
-            if not self.pipe.poll(seconds):
-                raise Died(f"no end after {seconds:.0f} s")
-            good, answer = self.pipe.recv()
+            self.noted, good, answer = "", NOTE, ""
+            while good == NOTE:
+                self.noted = answer
+                if not self.pipe.poll(seconds):
+                    raise Died(f"no end after {seconds:.0f} s")
+                good, answer = self.pipe.recv()
         except (EOFError, OSError):
             raise Died(f"exit status {self.process.wait()}") from None
         if good is None:  # `answer` is the status of the process that ran the kernel
@@ -164,17 +167,11 @@ class Checker:
         try:
             return self._opened().ask("check", text)
         except Died as end:
+            kind = "hang" if str(end).startswith("no end") else "crash"
+            assert self.process is not None
+            where = f", in a call {self.process.noted}" if self.process.noted else ""
             self._after()
-            how = str(end)
-            kind = "hang" if how.startswith("no end") else "crash"
-            return [Finding(kind, text, how + (self._place(text) if kind == "crash" else ""))]
-
-    def _place(self, text: str) -> str:
-        """Which tensor a crash is beside: the one that needs its guard pages."""
-        sparse = any(t.strides and max(map(abs, t.strides)) > 1 << 24 for t in parse(text).tensors())
-        return "; an offset that does not fit, or memory" if sparse else ": memory" + (
-            " that is not one of the tensors was read or written"
-        )
+            return [Finding(kind, text, f"{end}{where}")]
 
     def check(
         self,

@@ -70,23 +70,29 @@ def threads(judge: Judge, line: Line) -> Iterator[Finding]:
     try:
         for n in THREADS:
             treadle.set_num_threads(n)
-            end, count, of_this = time.monotonic() + REPEAT / len(THREADS), 0, None
+            of_this: Optional[list[np.ndarray]] = None
+            end, count = time.monotonic() + REPEAT / len(THREADS), 0
             while count < 3 or (time.monotonic() < end and count < 200):
                 got = [_kept(r) for r in judge.call(built, wanted)]
-                count += 1
-                first = first or got
-                of_this = of_this or got
-                for reference, kind in ((of_this, "different bits in repeated calls"),
-                                        (first, "bits depend on the number of threads")):
-                    for a, b in zip(reference, got):
-                        if not _same(a, b):
-                            where = f"{n} threads: {_difference(a, b)}"
-                            yield Finding(kind, str(line), where)
-                            return
                 del built.buffers[len(line.tensors()) :]
+                of_this, count = of_this or got, count + 1
+                if difference := _first_difference(of_this, got):
+                    detail = f"{n} threads: {difference}"
+                    yield Finding("different bits in repeated calls", str(line), detail)
+                    return
+            assert of_this is not None
+            first = first or of_this
+            if difference := _first_difference(first, of_this):
+                detail = f"1 and {n} threads: {difference}"
+                yield Finding("bits depend on the number of threads", str(line), detail)
+                return
     finally:
         treadle.set_num_threads(before)
         built.close()
+
+
+def _first_difference(first: list[np.ndarray], second: list[np.ndarray]) -> str:
+    return next((_difference(a, b) for a, b in zip(first, second) if not _same(a, b)), "")
 
 
 def concurrent(judge: Judge, line: Line) -> Iterator[Finding]:

@@ -106,6 +106,23 @@ def packed(value: Any) -> Any:
     return value
 
 
+def result_elements(op: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
+    """The elements of the largest result, by the meta device; 0 where only values say it."""
+
+    def to_meta(value: Any) -> Any:
+        if isinstance(value, treadle.Tensor):
+            return value.detach().to("meta")
+        return [to_meta(v) for v in value] if isinstance(value, list) else value
+
+    if not exists(op):
+        return 0
+    try:
+        shown = op.function(*map(to_meta, args), **{k: to_meta(v) for k, v in kwargs.items()})
+    except Exception:
+        return 0
+    return max((t.numel() for t in tensors(shown)), default=0)
+
+
 def _numbers(value: Any) -> Any:
     return to_numpy(value) if isinstance(value, treadle.Tensor) else np.asarray(value)
 

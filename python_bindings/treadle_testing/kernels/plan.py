@@ -274,7 +274,8 @@ def enlarged(line: Line, most: int) -> Line:
     others = prod(n for n in first.shape if n > 1 and n != old)
     power = sum(n == old for n in first.shape)
     large = with_sizes(line, old, max(int((most / max(others, 1)) ** (1 / power)) | 1, old))
-    return large if _elements(large) <= 4 * most else line
+    empty = not all(prod(t.shape) for t in line.tensors())
+    return line if empty or _elements(large) > 4 * most else large
 
 
 def _elements(line: Line) -> int:

@@ -25,21 +25,28 @@ from .judge import Finding, Judge, Skipped
 from .line import Line, parse
 
 _PR_SET_PDEATHSIG = 1
+NOTE = "note"
 
 
 class Session:
     """One kernel, once it is opened."""
 
-    judge: Optional[Judge] = None
-    # The number of the plan's next line, and the lines from that on.
-    planned: Optional[tuple[int, Iterator[Line]]] = None
+    def __init__(self, parent: Connection):
+        self.parent = parent
+        self.judge: Optional[Judge] = None
+        # The number of the plan's next line, and the lines from that on.
+        self.planned: Optional[tuple[int, Iterator[Line]]] = None
 
     def open(self, operator: str, spec: str, limit: float) -> str:
         """Loads the operator and its kernel; gives the kernel's name."""
         op = entry.find(operator)
         self.planned = None
-        self.judge = Judge(op, kernel.load(spec, op), limit)
+        self.judge = Judge(op, kernel.load(spec, op), limit, self.note)
         return self.judge.kernel.name
+
+    def note(self, call: str) -> None:
+        """Says what is done next: what comes after this may be the end of the process."""
+        self.parent.send((NOTE, call))
 
     def lines(self, dtypes: list[str], given: list[str], first: int, count: int) -> list[str]:
         """The lines of the plan from number `first` on; fewer than `count` at its end."""
@@ -69,7 +76,7 @@ class Session:
 
 def serve(parent: Connection) -> None:
     """Follows orders until there are no more."""
-    session = Session()
+    session = Session(parent)
     while True:
         try:
             name, *arguments = parent.recv()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from treadle.__main__ import main
 from treadle_testing.kernels.checker import Checker, Report
 from treadle_testing.kernels.line import parse
 
@@ -103,13 +104,13 @@ def test_right_kernels_have_no_findings(checker):
             operator,
             f"{KERNELS}:{kernel}",
             seconds=60,
-            most=100,
+            most=70,
             dtypes=["float32"],
             lines=samples,
             speed=False,
         )
         assert not report.findings, report.text()
-        assert report.lines - report.refused > 60, report.text()
+        assert report.lines - report.refused > 35, report.text()
 
 
 LINES_AS_THEY_ARE_WRITTEN = [
@@ -161,30 +162,75 @@ def wrong(x, b=4):
 """
 
 
-def _command(folder, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "treadle", "check-kernel", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
+def test_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("my.yaml").write_text(ENTRY)
+    Path("k.py").write_text(KERNEL_OF_ENTRY)
 
+    def command(*arguments):
+        status = main(["check-kernel", *arguments])
+        said = capsys.readouterr()
+        return status, said.out, said.err
 
-def test_the_command(tmp_path):
-    (tmp_path / "my.yaml").write_text(ENTRY)
-    (tmp_path / "k.py").write_text(KERNEL_OF_ENTRY)
     kernel = ["my.yaml:squareplus", "k.py:wrong"]
-    found = _command(tmp_path, *kernel, "--first", "--json", "--dtype=float32")
-    report = json.loads(found.stdout)
-    assert found.returncode == 1, found.stderr
+    status, out, err = command(*kernel, "--first", "--json", "--dtype=float32")
+    assert status == 1, err
+    report = json.loads(out)
     assert [f["kind"] for f in report["findings"]] == ["wrong value"]
     # A finding's line makes it again.
     line = report["findings"][0]["line"]
-    again = _command(tmp_path, *kernel, "--line", line)
-    assert again.returncode == 1
-    assert again.stdout.startswith(f"wrong value: {line}    at [0, 0]: expected ")
-    right = _command(tmp_path, "my.yaml:squareplus", "k.py:squareplus", "--line", line)
-    assert (right.returncode, right.stderr) == (0, "")
-    unknown = _command(tmp_path, "relux", "k.py:wrong")
-    assert (unknown.returncode, unknown.stdout) == (2, "")
-    assert unknown.stderr == "check-kernel: expected the name of an operator, got 'relux'\n"
+    status, out, _ = command(*kernel, "--line", line)
+    assert status == 1
+    assert out.startswith(f"wrong value: {line}    at [0, 0]: expected ")
+    status, out, err = command("my.yaml:squareplus", "k.py:squareplus", "--line", line)
+    assert (status, err) == (0, "")
+    assert out.startswith("my.yaml:squareplus: 1 lines, 0 findings, ")
+
+
+def test_what_is_refused():
+    """In one process: the operator, the kernel, and a line."""
+    with Checker() as checker:
+        for operator, kernel, line, message in REFUSED:
+            with pytest.raises(ValueError) as error:
+                checker.check(operator, kernel, lines=[line], only=True)
+            assert str(error.value) == message
+
+
+REFUSED = [
+    ("relux", "", "relu", "check-kernel: expected the name of an operator, got 'relux'"),
+    (
+        "add",
+        "",
+        "add",
+        "check-kernel: expected the name of an operator, got 'add'; there are add.Scalar, "
+        "add.Tensor",
+    ),
+    (
+        "relu",
+        "k.txt",
+        "relu",
+        "check-kernel: expected a kernel as FILE.py:NAME, MODULE:NAME, FILE.so, FILE.cc:NAME "
+        "or tvm_ffi:FILE.so:NAME, got 'k.txt'",
+    ),
+    (
+        "relu",
+        "math:nothing",
+        "relu",
+        "check-kernel: expected a function nothing in math, got None",
+    ),
+    ("relu", "", "relu f32", "line: expected a number at column 6, got 'f32'"),
+    (
+        "relu",
+        "",
+        "relu f32 [2] many",
+        "line: expected values in (below, bits, inf, integers, minuszero, nan, ones, range, "
+        "special, subnormal, uniform, zeros), got 'many'",
+    ),
+    (
+        "relu",
+        "",
+        "relu f32 [2] | nothing",
+        "line: expected a check in (call, threads, concurrent, batch, calls, leak, peak, "
+        "gradients, second), got 'nothing'",
+    ),
+]

@@ -83,7 +83,7 @@ class SinGradient(treadle.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         ctx.save_for_backward(x)
-        return treadle.from_numpy(np.sin(x.detach().numpy()))
+        return treadle.from_numpy(np.asarray(np.sin(x.detach().numpy())))
 
     @staticmethod
     def backward(ctx, grad):
