@@ -15,6 +15,17 @@
 namespace py = pybind11;
 
 namespace treadle::python {
+
+DeviceType device_type_of(const std::string& name) {
+  for (int d = 0; d < num_device_types(); ++d) {
+    if (name_of(static_cast<DeviceType>(d)) == name) return static_cast<DeviceType>(d);
+  }
+  std::string known;
+  for (int d = 0; d < num_device_types(); ++d)
+    known += str(d ? ", " : "", name_of(static_cast<DeviceType>(d)));
+  fail<ErrorKind::Runtime>("expected the name of a device, one of ", known, ", got '", name, "'");
+}
+
 namespace {
 
 KernelOrigin place_of(const std::string& file, int line) {
@@ -27,16 +38,6 @@ LibraryOperator& defined(const std::string& name) {
                             "expected an operator that was defined at run time, got one of the "
                             "library's own");
   return op;
-}
-
-DeviceType device_type_of(const std::string& name) {
-  for (int d = 0; d < num_device_types(); ++d) {
-    if (name_of(static_cast<DeviceType>(d)) == name) return static_cast<DeviceType>(d);
-  }
-  std::string known;
-  for (int d = 0; d < num_device_types(); ++d)
-    known += str(d ? ", " : "", name_of(static_cast<DeviceType>(d)));
-  fail<ErrorKind::Runtime>("expected the name of a device, one of ", known, ", got '", name, "'");
 }
 
 std::vector<std::string> device_names() {

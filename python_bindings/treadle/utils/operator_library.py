@@ -125,6 +125,14 @@ def load(package: str) -> ModuleType:
         raise _in_words(package, error) from None
     name = package.rpartition(".")[2]
     library = OperatorLibrary(name, module, Path(spec.origin).parent)
+    entries = library.model["operators"]
+    if any(d["kernel"].startswith("tvm_ffi:") for e in entries for d in e["dispatch"]):
+        from treadle._library.tvm_ffi import register_entries
+
+        try:
+            register_entries(entries, library.folder)
+        except (RuntimeError, ValueError) as error:
+            raise ImportError(f"{package}: {error}", name=package, path=spec.origin) from None
     problems = list(kernel_problems(library.model["operators"]))
     if problems:
         more = f"\nand {len(problems) - 1} more such kernels" if problems[1:] else ""
