@@ -22,7 +22,7 @@ from treadle.distributed.store import FileStore, HashStore, PrefixStore, Store, 
 default_pg_timeout = DEFAULT_TIMEOUT
 
 # How long destroy_process_group() waits for calls under way, and the end of the program.
-_LAST_CALLS = 10.0
+_LAST_CALLS = 5.0
 _AT_EXIT = 1.0
 
 

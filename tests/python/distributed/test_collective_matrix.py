@@ -201,15 +201,14 @@ class Matrix:
 
     def run(self, count: int) -> str:
         ordered = [op for op in STEPS if op[0] != "B"]
-        for later in (False, True):
-            for apart in (False, True):
-                for name in INTEGERS:
-                    self.reductions(name, apart, later, STEPS if not apart else ("SUM", "BOR"))
-                    self.moves(name, apart, later)
-                for name in FRACTIONS:
-                    ops = ("SUM", "PRODUCT") if name.startswith("complex") else ordered
-                    self.reductions(name, apart, later, ops)
-                    self.moves(name, apart, later)
+        for later, apart in ((False, False), (True, True)):
+            for name in INTEGERS:
+                self.reductions(name, apart, later, STEPS if not apart else ("SUM", "BOR"))
+                self.moves(name, apart, later)
+            for name in FRACTIONS:
+                ops = ("SUM", "PRODUCT") if name.startswith("complex") else ordered
+                self.reductions(name, apart, later, ops)
+                self.moves(name, apart, later)
         for name in MOVED:
             data = treadle.arange(8, dtype=treadle.uint8).view(getattr(treadle, name)) + 0
             one = data.clone() if self.rank == 0 else treadle.empty_like(data)
