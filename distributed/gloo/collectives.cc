@@ -60,7 +60,8 @@ class Exchange {
   // There is no message without bytes: null.
   Begun* receive(int from, void* data, size_t bytes, uint64_t step = 0) {
     if (bytes == 0) return nullptr;
-    if (bytes > connection_.largest_small()) return start(Direction::Receive, from, data, bytes, step);
+    if (bytes > connection_.largest_small())
+      return start(Direction::Receive, from, data, bytes, step);
     connection_.mailbox(from).expect(mixed(key_, step), data, bytes);
     begun_.push_back({nullptr, from, false});
     small_[static_cast<size_t>(from)].push_back(&begun_.back());
@@ -380,7 +381,7 @@ void barrier(Exchange& exchange) {
   char sent = 0, received = 0;
   for (int step = 1; step < exchange.size; step *= 2) {
     Begun* coming = exchange.receive(exchange.peer(exchange.size - step), &received, 1,
-                                        static_cast<uint64_t>(step));
+                                     static_cast<uint64_t>(step));
     exchange.send(exchange.peer(step), &sent, 1, static_cast<uint64_t>(step));
     exchange.wait(coming);
   }

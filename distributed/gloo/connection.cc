@@ -72,7 +72,8 @@ void Transfer::start(int peer, uint64_t key) {
     else
       buffer_->recv(peer, slot);
   } catch (const std::exception& error) {
-    throw Failure(Failure::Kind::Network, Connection::reason_of(error), peer, direction == Direction::Send);
+    throw Failure(Failure::Kind::Network, Connection::reason_of(error), peer,
+                  direction == Direction::Send);
   }
 }
 
@@ -266,9 +267,9 @@ Connection::Connection(int rank, int size, RendezvousStore store, const Interfac
   context_ = connected("large/");
   small_context_ = connected("small/");
   for (int peer = 0; peer < size; ++peer)
-    mailboxes_.push_back(peer == rank ? nullptr
-                                      : std::make_unique<Mailbox>(*small_context_->getPair(peer),
-                                                                  largest_small()));
+    mailboxes_.push_back(
+        peer == rank ? nullptr
+                     : std::make_unique<Mailbox>(*small_context_->getPair(peer), largest_small()));
   for (const auto& mailbox : mailboxes_)
     if (mailbox) mailbox->greet();
   for (const auto& mailbox : mailboxes_)

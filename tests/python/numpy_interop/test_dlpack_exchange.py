@@ -1,5 +1,7 @@
 """DLPack 1.3: the table of C functions, versions and flags of capsules, and all dtypes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ctypes

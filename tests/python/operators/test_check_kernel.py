@@ -1,5 +1,7 @@
 """The checker of kernels: lines, planted faults of each kind, right kernels, and the command."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import json
 import os
 import shutil
