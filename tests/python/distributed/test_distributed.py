@@ -391,7 +391,9 @@ def test_stores(tmp_path: Path) -> None:
         assert len(store.list_keys()) == 3 and store.check(["text", "sum"])
         assert store.delete_key("sum") and not store.delete_key("sum")
         assert not store.check(["text", "sum"])
-        with pytest.raises(dist.DistStoreError, match="expected a value for 'none' in the .* within 0.05 s"):
+        with pytest.raises(
+            dist.DistStoreError, match="expected a value for 'none' in the .* within 0.05 s"
+        ):
             store.wait(["text", "none"], timedelta(seconds=0.05))
         threading.Timer(0.05, store.set, ("late", "1")).start()
         assert store.get("late") == b"1"
@@ -540,7 +542,9 @@ def _silent(rank: int, world: int) -> Any:
 
 def test_a_silent_process_is_an_error() -> None:
     message = together(2, _silent)[0]
-    start = "all_reduce: expected data from rank 1 within 0.3 s, got none\ncall 2 of group 1:\nrank 1"
+    start = (
+        "all_reduce: expected data from rank 1 within 0.3 s, got none\ncall 2 of group 1:\nrank 1"
+    )
     assert message.startswith(f"{start} has not called it: its last call is 1, barrier(), ended ")
 
 
