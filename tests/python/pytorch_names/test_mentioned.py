@@ -69,9 +69,8 @@ def test_modules_with_older_names_are_the_others() -> None:
 
 
 def test_exceptions_can_be_caught() -> None:
-    from treadle.package import PackagingError
-
     from treadle.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from treadle.package import PackagingError
 
     assert issubclass(ChildFailedError, RuntimeError) and issubclass(PackagingError, RuntimeError)
     try:
