@@ -188,8 +188,7 @@ class Watch:
     def check(self, group: Any, mine: Dict[str, Any], timeout: timedelta) -> None:
         """Compare a call with those of the other ranks before
         it begins. DistBackendError where they differ."""
-        # The first call of the group, which joined the ranks, was not compared.
-        number = group.__dict__["_checked"] = group.__dict__.get("_checked", 1) + 1
+        number = group.__dict__["_checked"] = group.__dict__.get("_checked", 0) + 1
         place = f"check/{group.group_name}"
         keys = [f"{place}/{number}/{rank}" for rank in group.members]
         entry = {**mine, "number": number, "is_message": False, "state": "scheduled"}

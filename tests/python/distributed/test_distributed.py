@@ -395,8 +395,10 @@ def test_stores(tmp_path: Path) -> None:
             dist.DistStoreError, match="expected a value for 'none' in the .* within 0.05 s"
         ):
             store.wait(["text", "none"], timedelta(seconds=0.05))
-        threading.Timer(0.05, store.set, ("late", "1")).start()
+        later = threading.Timer(0.05, store.set, ("late", "1"))
+        later.start()
         assert store.get("late") == b"1"
+        later.join()
         store.close()
 
 
