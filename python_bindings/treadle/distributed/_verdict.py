@@ -1,4 +1,4 @@
-"""Who is at fault when a call of a group fails: what each rank says of its calls, in, and a text out.
+"""Who is at fault when a call of a group fails: a text, made of what each rank says of its calls.
 
     call 7 of group 0 differs between the ranks:
     rank 2 called broadcast(float32 [3], root 0), which waits for the others
@@ -145,9 +145,10 @@ def verdict(ranks: Dict[int, Said], group: str, number: int, now: float) -> str:
         # A call may end in one rank alone, as a broadcast does at its root: the ranks may have
         # parted before the call that failed.
         numbers = [_first_open(said) for said in here.values()]
-        for number in sorted({number, *(n for n in numbers if n is not None and n < number)}):
-            head, found = _at_fault(here, number, now)
+        for each in sorted({number, *(n for n in numbers if n is not None and n < number)}):
+            head, found = _at_fault(here, each, now)
             if found:
+                number = each
                 break
     if not found:
         return ""

@@ -13,7 +13,7 @@ import time
 import traceback
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, List
 
 import numpy as np
 import pytest
@@ -372,34 +372,6 @@ def test_one_process() -> None:
     finally:
         dist.destroy_process_group()
     assert not dist.is_initialized()
-
-
-def _stores(tmp_path: Path) -> Iterator[dist.Store]:
-    yield dist.HashStore()
-    yield dist.FileStore(str(tmp_path / "store"), 1)
-    yield dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    yield dist.PrefixStore("prefix", dist.HashStore())
-
-
-def test_stores(tmp_path: Path) -> None:
-    for store in _stores(tmp_path):
-        store.set_timeout(timedelta(seconds=10))
-        store.set("text", "déjà")
-        store.set("bytes", b"\x00\xff\n")
-        assert store.get("text") == "déjà".encode() and store.get("bytes") == b"\x00\xff\n"
-        assert store.add("sum", 3) == 3 and store.add("sum", -1) == 2
-        assert len(store.list_keys()) == 3 and store.check(["text", "sum"])
-        assert store.delete_key("sum") and not store.delete_key("sum")
-        assert not store.check(["text", "sum"])
-        with pytest.raises(
-            dist.DistStoreError, match="expected a value for 'none' in the .* within 0.05 s"
-        ):
-            store.wait(["text", "none"], timedelta(seconds=0.05))
-        later = threading.Timer(0.05, store.set, ("late", "1"))
-        later.start()
-        assert store.get("late") == b"1"
-        later.join()
-        store.close()
 
 
 BAD_STARTS: Any = {

@@ -1,7 +1,7 @@
 """Groups of processes, of which one is killed, stopped or misled at a call: what the errors of the
 others say, and when.
 
-    run(Fault("killed", rank=1, call=5), world=3, timeout=1.0)   # [Outcome(0, ...), Outcome(2, ...)]
+    run(Fault("killed", rank=1, call=5), world=3, timeout=1.0)  # [Outcome(0, ...), Outcome(2, ...)]
 """
 
 # SPDX-License-Identifier: Apache-2.0
