@@ -462,9 +462,15 @@ def is_torchelastic_launched() -> bool:
 
 
 def get_node_local_rank(fallback_rank: Optional[int] = None) -> int:
-    """The rank among the processes of this machine: LOCAL_RANK of the environment."""
+    """The rank among the processes of this machine: LOCAL_RANK of the environment, or what Slurm,
+    Open MPI or MPICH say."""
+    from treadle.distributed import _launchers
+
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
+    place = _launchers.place()
+    if place is not None and place.local_rank is not None:
+        return place.local_rank
     if fallback_rank is None:
         raise RuntimeError("get_node_local_rank: expected LOCAL_RANK in the environment, got none")
     return fallback_rank

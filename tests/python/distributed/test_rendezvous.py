@@ -73,6 +73,7 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     slurm = {**LAUNCHERS[0][0], "SLURM_PROCID": "0", "SLURM_JOB_NODELIST": "localhost"}
     for name, value in slurm.items():
         monkeypatch.setenv(name, value)
+    assert dist.get_node_local_rank() == 1
     monkeypatch.setenv("MASTER_PORT", "0")  # what is set counts
     store, rank, world_size = next(dist.rendezvous("env://", timeout=SECOND))
     assert (rank, world_size) == (0, 8) and store.timeout == SECOND
