@@ -24,6 +24,7 @@ from treadle.distributed.errors import DistBackendError, DistError, DistStoreErr
 from treadle.distributed.store import PrefixStore, Store, TCPStore
 
 _ANSWER_SECONDS = 3.0  # for the answers of all ranks
+_OTHERS_SECONDS = 1.0  # for other ranks that are asking
 _POLL = 0.02
 _LONG = 3600.0
 _ANSWERED_CALLS = 64  # of each group in an answer
@@ -127,16 +128,29 @@ class Watch:
             if self._lost:
                 return f"{head}\n{self._lost}"
             try:
+                self._store.add("asking", 1)
                 said = self._ask({"group": name, "verdict": ""}, group.members)
                 if is_message:
-                    return _of_message(said)
-                text = verdict(said, name, number, time.time())
-                if text:
-                    text = self._verdicts[name] = self._told(name, text, said)
+                    text = _of_message(said)
+                else:
+                    text = verdict(said, name, number, time.time())
+                    if text:
+                        text = self._verdicts[name] = self._told(name, text, said)
+                self._store.add("asking", -1)
+                self._let_others_ask()
                 return text
             except DistError as error:
                 self._lost = self._without_store(error)
                 return self._verdicts.get(name, f"{head}\n{self._lost}")
+
+    def _let_others_ask(self) -> None:
+        """The store stays for those who are asking, for some time: the process that holds it may
+        end after the error."""
+        end = time.monotonic() + _OTHERS_SECONDS
+        while self._rank == self._holder and time.monotonic() < end:
+            if self._store.add("asking", 0) <= 0:
+                return
+            time.sleep(_POLL)
 
     def _told(self, name: str, text: str, said: Dict[int, Said]) -> str:
         """Tell the verdict to all ranks, if no other rank has told one before: that counts. Returns
