@@ -8,8 +8,8 @@ on beside operators.
 Each process of a library has its own model and a batch of images of 32x32. The libraries take
 turns, so that what else the machine does meets both alike; while one works, the other's processes
 wait. A row has the medians of the rounds, their ratio, and the quartiles of the ratios within a
-round: below 1, Treadle is faster. The milliseconds of the clock are those of all processes together,
-and mean little on a machine that has other work; those of the processor are the mean of the
+round: below 1, Treadle is faster. The milliseconds of the clock are those of all processes, and
+mean little on a machine that has other work. Those of the processor are the mean of the
 processes, with their threads of communication. The step without communication is that in no_sync().
 
 The share is that of a recorded step of Treadle: of the time in which a call of treadle.distributed
