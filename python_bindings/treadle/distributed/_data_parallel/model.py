@@ -71,6 +71,8 @@ class DistributedDataParallel(Module, Joinable):
     or with others than the first process has.
     """
 
+    __module__ = "treadle.nn.parallel.distributed"  # what pickles name
+
     def __init__(
         self,
         module: Module,
