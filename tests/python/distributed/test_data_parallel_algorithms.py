@@ -80,6 +80,19 @@ def _join(rank: int, with_zero: bool, **options: Any) -> Any:
     return values(module)
 
 
+def _join_again(rank: int) -> Any:
+    """The first process has no inputs in the first epoch, whose first step learns the graph."""
+    model = DistributedDataParallel(net(), static_graph=True)
+    optimizer = treadle.optim.SGD(model.parameters(), lr=0.05)
+    for epoch in range(2):
+        with model.join():
+            for x in data(rank) if epoch or rank else []:
+                optimizer.zero_grad()
+                loss(model(x)).backward()
+                optimizer.step()
+    return values(model)
+
+
 def _steps_in_backward(rank: int) -> Any:
     found = []
     for wrap in (hook_with_zero_step, hook_with_zero_step_interleaved):
@@ -292,6 +305,7 @@ def _all(rank: int, world: int) -> Dict[str, Any]:
         "join, views": _join(rank, False, gradient_as_bucket_view=True),
         "join, unused": _join(rank, False, find_unused_parameters=True),
         "join, zero": _join(rank, True),
+        "join, static": _join_again(rank),
         "in backward": _steps_in_backward(rank),
         "go on": _divided_by_those_that_go_on(rank),
         "thrown": _thrown(rank),
@@ -339,6 +353,7 @@ def test_uneven_inputs(found: Any) -> None:
         same(*found[case])
     close(found["join, zero"][0], _steps_of_one(treadle.optim.Adam))
     same(*found["join, zero"])
+    same(*found["join, static"])
     for mine, other in zip(*found["in backward"]):
         close(mine, _steps_of_one(treadle.optim.Adam))
         same(mine, other)

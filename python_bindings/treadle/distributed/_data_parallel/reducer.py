@@ -373,8 +373,9 @@ class Reducer:
                 self._used = set()
                 self._find_used_by_all()
             self._finish_buckets()
-        if self._learns():
-            self._times = {}
+        if self._learns():  # as far as the others can tell
+            every = range(len(self.parameters))
+            self._times = {index: 1 for index in every if index not in self._never_used}
         if self.static or not self.options.find_unused:
             self._may_rebuild = True
 
