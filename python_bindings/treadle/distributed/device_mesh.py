@@ -40,15 +40,19 @@ class _MeshEnv(threading.local):
 
 _mesh_resources = _MeshEnv()
 
-# The group that a mesh made last for these ranks, so that a mesh that was pickled finds it.
-_groups: Dict[Ranks, ProcessGroup] = {}
+# The group that a mesh made last for these ranks, and the group of all processes at that time: a
+# mesh that was pickled finds it.
+_groups: Dict[Ranks, Tuple[ProcessGroup, Any]] = {}
 
 
-def _is_live(group: Any) -> bool:
-    """Whether a group belongs to the program as it is initialised now."""
-    from treadle.distributed._world import _world
-
-    return dist.is_initialized() and (group is dist.group.WORLD or group in _world.groups)
+def _known(row: Ranks) -> Optional[ProcessGroup]:
+    """The group of these ranks that a mesh made since the program was initialised."""
+    if not dist.is_initialized():
+        return None
+    if row == tuple(range(dist.get_world_size())):
+        return dist.group.WORLD
+    group, world = _groups.get(row, (None, None))
+    return group if world is dist.group.WORLD else None
 
 
 def _strides(shape: Sequence[int]) -> Ranks:
@@ -72,7 +76,8 @@ def _new_groups(rows: List[Ranks], options: Tuple[Any, Any]) -> Optional[Process
         else:
             made = dist.new_group(list(row), backend=backend, pg_options=pg_options)
         if dist.get_rank() in row:
-            mine = _groups[row] = made
+            mine = made
+            _groups[row] = made, dist.group.WORLD
     return mine
 
 
@@ -108,7 +113,7 @@ class DeviceMesh:
                 "ascending order, got True"
             )
         if not isinstance(mesh, Tensor):
-            mesh = _C.tensor(mesh)
+            mesh = _C.tensor(mesh, device="cpu")
         self._shape: Ranks = tuple(mesh.shape)
         self._ranks: Ranks = tuple(int(r) for r in mesh.flatten().tolist())
         if len(set(self._ranks)) != len(self._ranks):
@@ -253,11 +258,7 @@ class DeviceMesh:
         found = []
         for dim in range(self.ndim):
             row = next((row for row in self._rows(dim) if self._rank in row), ())
-            group = _groups.get(row)
-            if group is None and dist.is_initialized():
-                if row == tuple(range(dist.get_world_size())):
-                    group = dist.group.WORLD
-            found.append(group if _is_live(group) else None)
+            found.append(_known(row))
         return found
 
     def get_all_groups(self) -> List[ProcessGroup]:
@@ -500,7 +501,7 @@ class DeviceMesh:
             row = tuple(sorted(dist.get_process_group_ranks(each)))
             if row not in made._rows(dim):
                 raise ValueError(f"Invalid mesh {made.mesh.tolist()} for ProcessGroup {row}")
-            _groups[row] = each
+            _groups[row] = each, dist.group.WORLD
         made._dim_groups = list(groups)
         return made
 

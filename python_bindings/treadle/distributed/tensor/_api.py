@@ -112,7 +112,8 @@ class DTensor(Tensor):
     ) -> Any:
         from treadle.distributed.tensor import _dispatch
 
-        return _dispatch.run(func, args, kwargs or {})
+        with _C.DisableTorchFunctionSubclass():
+            return _dispatch.run(func, args, kwargs or {})
 
     @classmethod
     def __torch_function__(
