@@ -46,10 +46,10 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    _sync_directory(directory)
+    sync_directory(directory)
 
 
-def _sync_directory(directory: str) -> None:
+def sync_directory(directory: str) -> None:
     """Bring the new name to the disk as well; some file systems cannot, and then it comes there
     later."""
     with contextlib.suppress(OSError):

@@ -141,6 +141,12 @@ def treadle_system_libraries():
         target = "json",
     )
     _system_library(
+        name = "gloo",
+        package = "libgloo-dev",
+        headers = ["gloo/config.h"],
+        libraries = ["libgloo.so"],
+    )
+    _system_library(
         name = "pybind11",
         package = "pybind11-dev",
         headers = ["pybind11/pybind11.h"],

@@ -11,8 +11,8 @@ wait for it raise DistNetworkError.
 # SPDX-License-Identifier: Apache-2.0
 
 from treadle import _names
+from treadle.distributed._grad_bucket import BuiltinCommHookType, GradBucket
 from treadle.distributed._world import (
-    Backend,
     GroupMember,
     default_pg_timeout,
     destroy_process_group,
@@ -36,10 +36,14 @@ from treadle.distributed._world import (
     is_xccl_available,
     new_group,
 )
+from treadle.distributed.backend import Backend, BackendConfig
 from treadle.distributed.collectives import (
     all_gather,
+    all_gather_coalesced,
     all_gather_into_tensor,
+    all_gather_single,
     all_reduce,
+    all_reduce_coalesced,
     all_to_all,
     all_to_all_single,
     barrier,
@@ -48,6 +52,7 @@ from treadle.distributed.collectives import (
     monitored_barrier,
     reduce,
     reduce_scatter,
+    reduce_scatter_single,
     reduce_scatter_tensor,
     scatter,
 )
@@ -62,43 +67,76 @@ from treadle.distributed.errors import (
     DistError,
     DistNetworkError,
     DistStoreError,
+    QueueEmptyError,
 )
 from treadle.distributed.objects import (
     all_gather_object,
     broadcast_object_list,
     gather_object,
+    recv_object_list,
     scatter_object_list,
+    send_object_list,
+)
+from treadle.distributed.options import (
+    AllgatherOptions,
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    GatherOptions,
+    ReduceOptions,
+    ReduceScatterOptions,
+    ScatterOptions,
 )
 from treadle.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from treadle.distributed.process_group import ProcessGroup
 from treadle.distributed.reduce_op import ReduceOp
-from treadle.distributed.rendezvous import rendezvous
+from treadle.distributed.reduce_op import make_premul_sum as _make_nccl_premul_sum
+from treadle.distributed.rendezvous import register_rendezvous_handler, rendezvous
 from treadle.distributed.store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from treadle.distributed.work import Work
 
 __getattr__ = _names.attributes_of(__name__)
 
 __all__ = [
+    "AllToAllOptions",
+    "AllgatherOptions",
+    "AllreduceCoalescedOptions",
+    "AllreduceOptions",
     "Backend",
+    "BackendConfig",
+    "BarrierOptions",
+    "BroadcastOptions",
+    "BuiltinCommHookType",
     "DebugLevel",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
     "DistStoreError",
     "FileStore",
+    "GatherOptions",
+    "GradBucket",
     "GroupMember",
     "HashStore",
     "P2POp",
     "PrefixStore",
     "ProcessGroup",
+    "QueueEmptyError",
     "ReduceOp",
+    "ReduceOptions",
+    "ReduceScatterOptions",
+    "ScatterOptions",
     "Store",
     "TCPStore",
     "Work",
     "all_gather",
+    "all_gather_coalesced",
     "all_gather_into_tensor",
     "all_gather_object",
+    "all_gather_single",
     "all_reduce",
+    "all_reduce_coalesced",
     "all_to_all",
     "all_to_all_single",
     "barrier",
@@ -133,13 +171,17 @@ __all__ = [
     "monitored_barrier",
     "new_group",
     "recv",
+    "recv_object_list",
     "reduce",
     "reduce_scatter",
+    "reduce_scatter_single",
     "reduce_scatter_tensor",
+    "register_rendezvous_handler",
     "rendezvous",
     "scatter",
     "scatter_object_list",
     "send",
+    "send_object_list",
     "set_debug_level",
     "set_debug_level_from_env",
 ]

@@ -4,36 +4,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
+import time
 import warnings
 from datetime import timedelta
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from treadle import _C
-from treadle.distributed._mesh import Mesh, connect_all
-from treadle.distributed.process_group import ProcessGroup
+from treadle.distributed.backend import Backend, BackendConfig, is_registered, is_there, make
+from treadle.distributed.errors import DistError, DistStoreError
+from treadle.distributed.process_group import DEFAULT_TIMEOUT, ProcessGroup
 from treadle.distributed.rendezvous import rendezvous
-from treadle.distributed.store import Store
+from treadle.distributed.store import FileStore, HashStore, PrefixStore, Store, TCPStore
 
-default_pg_timeout = timedelta(minutes=30)
+default_pg_timeout = DEFAULT_TIMEOUT
 
-_ELSEWHERE = ("nccl", "mpi", "ucc", "xccl")
-
-
-class Backend(str):
-    """The name of a transport; here "gloo", over sockets."""
-
-    UNDEFINED = "undefined"
-    GLOO = "gloo"
-    NCCL = "nccl"
-    UCC = "ucc"
-    MPI = "mpi"
-    XCCL = "xccl"
-
-    def __new__(cls, name: str) -> Backend:
-        if not isinstance(name, str):
-            raise ValueError(f"Backend: expected a name, got {type(name).__name__}")
-        return super().__new__(cls, name.lower())
+# How long destroy_process_group() waits for calls under way, and the end of the program.
+_LAST_CALLS = 10.0
+_AT_EXIT = 1.0
 
 
 class GroupMember:
@@ -48,10 +38,13 @@ class _World:
 
     def __init__(self) -> None:
         self.default: Optional[ProcessGroup] = None
-        self.mesh: Optional[Mesh] = None
+        self.store: Optional[Store] = None  # of the group of all
+        self.own_store: Optional[Store] = None  # that init_process_group() made
+        self.config: Optional[BackendConfig] = None
         self.groups: List[ProcessGroup] = []
-        self.channels = 0
+        self.count = 0
         self.local: Dict[Tuple[int, ...], int] = {}
+        self.watch: Any = None  # a _faults.Watch, where there is one
 
 
 _world = _World()
@@ -93,36 +86,92 @@ def group_of(given: AnyGroup) -> Optional[ProcessGroup]:
     return found
 
 
-def _transport(function: str, backend: Optional[str]) -> None:
-    """RuntimeError for a transport of devices that are not there, ValueError for an unknown one."""
-    if backend is None:
-        return
-    name = str(backend).lower()
-    for pair in name.split(","):
-        device, _, one = pair.rpartition(":")
-        if device in ("", "cpu") and one != "gloo":
-            if one in _ELSEWHERE:
-                raise RuntimeError(
-                    f"{function}: expected backend 'gloo', for processes on the CPU, got {one!r}, "
-                    "which is not there"
-                )
-            raise ValueError(f"{function}: expected backend 'gloo', got {backend!r}")
-
-
-def _no_options(function: str, pg_options: Any, device_id: Any) -> None:
-    """ValueError for options of transports that are not there, and for a device of its own."""
-    if pg_options is not None:
+def _no_options(function: str, config: BackendConfig, pg_options: Any) -> None:
+    """ValueError for options of transports that have none."""
+    plugins = any(is_registered(name) for name in config.get_device_backend_map().values())
+    if pg_options is not None and not plugins:
         kind = type(pg_options).__name__
-        raise ValueError(f"{function}: expected no pg_options, as gloo has none, got {kind}")
-    if device_id is not None and _C.device(device_id).type != "cpu":
-        raise ValueError(f"{function}: expected device_id on the cpu or None, got {device_id}")
+        raise ValueError(f"{function}: expected no pg_options, as {config} has none, got {kind}")
 
 
-def _local_channel(ranks: Tuple[int, ...]) -> int:
-    """The number of a group that its members make alone: they count the groups of these ranks."""
+def _checked_device(function: str, device_id: Any, config: BackendConfig) -> Any:
+    """The device that a group is bound to. ValueError for one without a transport."""
+    if device_id is None:
+        return None
+    device = _C.device(device_id)
+    kinds = config.get_device_backend_map()
+    if device.type not in kinds:
+        raise ValueError(
+            f"{function}: expected device_id on the {' or '.join(kinds)} or None, got {device}"
+        )
+    return device
+
+
+def _checked_timeout(function: str, timeout: Any) -> None:
+    if timeout is not None and not isinstance(timeout, timedelta):
+        kind = type(timeout).__name__
+        raise TypeError(f"{function}: expected timeout to be a timedelta, got {kind}")
+
+
+def _local_name(ranks: Tuple[int, ...]) -> str:
+    """The name of a group that its members make alone: they count the groups of these ranks."""
     count = _world.local[ranks] = _world.local.get(ranks, 0) + 1
-    digest = hashlib.sha256(repr((ranks, count)).encode()).digest()
-    return int.from_bytes(digest[:8], "big") | 1 << 63
+    return f"{hashlib.sha256(repr(ranks).encode()).hexdigest()[:16]}_{count}"
+
+
+def _connect(
+    config: BackendConfig,
+    store: Store,
+    members: Sequence[int],
+    place: int,
+    name: str,
+    timeout: timedelta,
+    pg_options: Any = None,
+) -> ProcessGroup:
+    """The group of these members; returns when all are connected."""
+    backends: Dict[str, Any] = {}
+    for backend in dict.fromkeys(config.get_device_backend_map().values()):
+        part = PrefixStore(f"{name}/{backend}", store)
+        part.set_timeout(timeout)
+        backends[backend] = make(backend, part, place, list(members), name, timeout, pg_options)
+    if len(backends) == 1 and isinstance(next(iter(backends.values())), ProcessGroup):
+        made = next(iter(backends.values()))
+    else:
+        made = ProcessGroup(place, len(members))
+        for device, backend in config.get_device_backend_map().items():
+            made._register_backend(device, backend, backends[backend])
+    made._members = tuple(members)
+    made._timeout = timeout
+    made._set_group_name(name)
+    return made
+
+
+def _joined(
+    init_method: Optional[str], rank: int, world_size: int, timeout: timedelta
+) -> Tuple[Store, int, int]:
+    """The store of the group of all, which only this group uses. A store that this process has
+    joined before belongs to an earlier group, whose first process has not ended it yet."""
+    end = time.monotonic() + timeout.total_seconds()
+    while True:
+        url = init_method or "env://"
+        store, place, size = next(rendezvous(url, rank, world_size, timeout=timeout))
+        try:
+            count = store.add(f"joined/{place}", 1)
+        except DistError:
+            if time.monotonic() >= end:
+                raise
+            count = 0
+        if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" and count:
+            return PrefixStore(f"group_{count}", store), place, size  # the launcher's store
+        if count == 1:
+            return store, place, size
+        store.close()
+        if time.monotonic() >= end:
+            raise DistStoreError(
+                "init_process_group: expected a store that this process has not joined before, got "
+                "that of an earlier group; destroy it in the first process"
+            )
+        time.sleep(0.01)
 
 
 def init_process_group(
@@ -138,40 +187,75 @@ def init_process_group(
 ) -> None:
     """Join the group of all processes; returns when all have joined. They find each other by
     `init_method` (see rendezvous), by default env://, or by a store. Later calls wait for at most
-    `timeout`, by default 30 minutes.
+    `timeout`, by default 30 minutes. `backend` is "gloo" (by default, on the CPU), one that was
+    registered, or one for each type of device: "cpu:gloo,cuda:mine".
 
     ValueError if the group is there already, or something is missing; RuntimeError for a backend
-    that is not "gloo"; DistNetworkError, DistStoreError if not all join in time.
+    that is not there; DistNetworkError, DistStoreError if not all join in time.
     """
+    function = "init_process_group"
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
-    _transport("init_process_group", backend)
-    _no_options("init_process_group", pg_options, device_id)
+    config = BackendConfig(backend, function)
+    _no_options(function, config, pg_options)
+    _checked_timeout(function, timeout)
+    device = _checked_device(function, device_id, config)
     limit = timeout or default_pg_timeout
+    own: Optional[Store] = None
     if store is None:
-        found, rank, world_size = rendezvous(init_method or "env://", rank, world_size, limit)
+        own, rank, world_size = _joined(init_method, rank, world_size, limit)
+        found = own
     elif init_method is not None:
-        raise ValueError("init_process_group: expected init_method or store, got both")
-    else:
-        found = store
+        raise ValueError(f"{function}: expected init_method or store, got both")
     if not 0 <= rank < world_size:
-        raise ValueError(
-            f"init_process_group: expected rank in [0, {world_size}), got rank = {rank}"
-        )
+        raise ValueError(f"{function}: expected rank in [0, {world_size}), got rank = {rank}")
+    if store is not None:
+        found = PrefixStore(f"group_{store.add(f'joined/{rank}', 1)}", store)
     try:
-        mesh = connect_all(found, rank, world_size, limit.total_seconds())
-        whole = ProcessGroup(mesh, 0, range(world_size), limit)
-        if store is None and rank > 0:
-            found.close()
-        # When all have come here the store, which the first process holds, is of no use any more.
-        # It is gone before any process goes on, and perhaps begins anew at the same address.
-        whole.meet(whole.call("barrier"), between=found.end if store is None else lambda: None)
+        whole = _connect(
+            config, found, range(world_size), rank, group_name or "0", limit, pg_options
+        )
+        whole._set_group_desc("default_pg")
+        whole.bound_device_id = device
+        whole.barrier(_now()).wait()  # all have found each other: the store may end
     except BaseException:
-        if store is None:
-            found.close()
+        if own is not None:
+            _end_store(own, rank)
         raise
-    _world.mesh, _world.channels, _world.groups = mesh, 0, [whole]
+    _world.store, _world.own_store, _world.config = found, own, config
+    _world.count, _world.groups = 0, [whole]
     _world.default = GroupMember.WORLD = whole
+    _begin_watch(own, rank, world_size)
+    _watch_the_process()
+
+
+def _begin_watch(own: Optional[Store], rank: int, world_size: int) -> None:
+    """Find out who is at fault when calls of groups fail, where the ranks share a store."""
+    assert _world.store is not None
+    root = _root(_world.store)
+    if world_size > 1 and isinstance(root, (FileStore, HashStore, TCPStore)):
+        from treadle.distributed._faults import Watch
+
+        is_agents = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        holder = 0 if own is not None and isinstance(root, TCPStore) and not is_agents else None
+        _world.watch = Watch(_world.store, rank, _world.groups, holder)
+        _watch_calls(_world.groups[0])
+
+
+def _watch_calls(group: ProcessGroup) -> None:
+    for backend in group._each_backend():
+        if _world.watch is not None and hasattr(backend, "watch"):
+            backend.watch(_world.watch, group)
+
+
+def _root(store: Store) -> Store:
+    return store._underlying_non_prefix_store if isinstance(store, PrefixStore) else store
+
+
+def _now() -> Any:
+    from treadle.distributed.options import BarrierOptions
+
+    return BarrierOptions(asyncOp=False)
 
 
 def new_group(
@@ -186,42 +270,98 @@ def new_group(
     """A group of the processes with these ranks, by default all. All processes call it, in the same
     order, or with `use_local_synchronization` the members alone; the others get
     GroupMember.NON_GROUP_MEMBER."""
+    function = "new_group"
     whole = _default()
-    _transport("new_group", backend)
-    _no_options("new_group", pg_options, device_id)
+    assert _world.config is not None and _world.store is not None
+    config = _world.config if backend is None else BackendConfig(backend, function)
+    _no_options(function, config, pg_options)
+    _checked_timeout(function, timeout)
+    device = _checked_device(function, device_id, config)
     wanted = sorted(range(whole.size()) if ranks is None else ranks)
     if len(set(wanted)) != len(wanted):
-        raise ValueError(f"new_group: expected different ranks, got {list(wanted)}")
+        raise ValueError(f"{function}: expected different ranks, got {list(wanted)}")
     for rank in wanted:
-        whole.member("new_group", rank)
+        whole.member(function, rank)
     if use_local_synchronization:
-        channel = _local_channel(tuple(wanted))
+        name = _local_name(tuple(wanted))
     else:
-        channel = _world.channels = _world.channels + 1
+        _world.count += 1
+        name = str(_world.count)
     if whole.rank() not in wanted:
         return GroupMember.NON_GROUP_MEMBER
-    assert _world.mesh is not None
-    made = ProcessGroup(_world.mesh, channel, wanted, timeout or whole.timeout)
+    limit = timeout or whole.timeout
+    place = wanted.index(whole.rank())
+    made = _connect(config, _world.store, wanted, place, name, limit, pg_options)
+    made._set_group_desc(group_desc or "undefined")
+    made.bound_device_id = device if device is not None else whole.bound_device_id
+    made.barrier(_now()).wait()  # no member ends the store before all have found each other
     _world.groups.append(made)
+    _watch_calls(made)
     return made
 
 
 def destroy_process_group(group: AnyGroup = None) -> None:
-    """Leave the group, by default that of all, and with it every other one."""
+    """Leave the group, by default that of all, and with it every other one. Calls under way have a
+    few seconds to end."""
     if group == GroupMember.NON_GROUP_MEMBER:
         return
     found = _default() if group is None else group
-    assert isinstance(found, ProcessGroup)
+    if not isinstance(found, ProcessGroup) or found not in _world.groups:
+        raise ValueError("destroy_process_group: expected a group that is there, got another value")
     if found is not _world.default:
-        found.close()
         _world.groups.remove(found)
+        found.shutdown(_LAST_CALLS)
         return
-    for each in _world.groups:
-        each.close()
-    assert _world.mesh is not None
-    _world.mesh.close()
-    _world.default = _world.mesh = GroupMember.WORLD = None
-    _world.groups, _world.local = [], {}
+    _end(_LAST_CALLS)
+
+
+def _end(seconds: float) -> None:
+    groups, store, rank = _world.groups, _world.own_store, get_rank()
+    if _world.watch is not None:
+        _world.watch.end()
+    _world.__init__()  # type: ignore[misc]
+    GroupMember.WORLD = None
+    for each in groups:
+        each.shutdown(seconds)
+    if store is not None:
+        _end_store(store, rank)
+
+
+def _end_store(store: Store, rank: int) -> None:
+    store = _root(store)
+    with contextlib.suppress(DistError, OSError):
+        if rank == 0:
+            store.end()
+        else:
+            store.close()
+
+
+_watched = False
+_of_the_parent: List[Any] = []
+
+
+def _watch_the_process() -> None:
+    """See to it that groups end before the interpreter, and that a child of a fork has none."""
+    global _watched
+    if _watched:
+        return
+    import atexit
+
+    _watched = True
+    atexit.register(_at_exit)
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _at_exit() -> None:
+    if _world.default is not None:
+        _end(_AT_EXIT)
+
+
+def _forget() -> None:
+    """The connections are the parent's: they stay as they are, unused."""
+    _of_the_parent.append((_world.groups, _world.store, _world.own_store))
+    _world.__init__()  # type: ignore[misc]
+    GroupMember.WORLD = None
 
 
 # ---- Questions ----
@@ -246,7 +386,8 @@ def get_world_size(group: AnyGroup = None) -> int:
 def get_backend(group: AnyGroup = None) -> Backend:
     """The transport of a group."""
     _default()
-    return Backend("gloo")
+    found = group_of(group)
+    return Backend(Backend.UNDEFINED if found is None else found.name())
 
 
 def get_process_group_ranks(group: AnyGroup) -> List[int]:
@@ -289,20 +430,16 @@ is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
 
 def is_backend_available(backend: str) -> bool:
     """Whether a transport is there, by its name."""
-    return backend.lower() == "gloo"
+    return is_there(backend.lower())
 
 
 def is_torchelastic_launched() -> bool:
     """Whether a launcher that restarts processes began this one, as it says in the environment."""
-    import os
-
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
 
 def get_node_local_rank(fallback_rank: Optional[int] = None) -> int:
     """The rank among the processes of this machine: LOCAL_RANK of the environment."""
-    import os
-
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is None:

@@ -7,15 +7,43 @@ from __future__ import annotations
 from typing import Any, Callable, List, Optional
 
 from treadle._C import Tensor
-from treadle.distributed._world import group_of
-from treadle.distributed.collectives import Group, _check, _place, _values
-from treadle.distributed.process_group import bytes_of
-from treadle.distributed.work import LateWork, Work
+from treadle.distributed.collectives import Group, _check, _members, _place
+from treadle.distributed.work import Work
 
 
 def _check_tag(function: str, tag: int) -> None:
     if tag < 0:
         raise ValueError(f"{function}: expected tag >= 0, got {tag}")
+
+
+def isend(
+    tensor: Tensor,
+    dst: Optional[int] = None,
+    group: Group = None,
+    tag: int = 0,
+    group_dst: Optional[int] = None,
+) -> Optional[Work]:
+    """As send(), with a handle; the tensor is in use until its wait() has returned."""
+    return _send("isend", tensor, dst, group, tag, group_dst)
+
+
+def _send(
+    function: str,
+    tensor: Tensor,
+    dst: Optional[int],
+    group: Group,
+    tag: int,
+    group_dst: Optional[int],
+) -> Optional[Work]:
+    _check(function, tensor)
+    _check_tag(function, tag)
+    members = _members(function, group, tensor)
+    if members is None:
+        return None
+    to = _place(function, members, "dst", dst, group_dst)
+    if to == members.rank():
+        raise ValueError(f"{function}: expected another process, got this one, rank {dst}")
+    return members.send([tensor], to, tag)
 
 
 def send(
@@ -25,16 +53,43 @@ def send(
     tag: int = 0,
     group_dst: Optional[int] = None,
 ) -> None:
-    """Send a tensor. Returns when it is on its way; messages of one tag arrive in order."""
-    _check("send", tensor)
-    _check_tag("send", tag)
-    members = group_of(group)
+    """Send a tensor. Returns when the other process receives it; a small tensor is copied, and does
+    not wait for that. Messages of one tag, size and dtype arrive in order."""
+    work = _send("send", tensor, dst, group, tag, group_dst)
+    if work is not None:
+        work.wait()
+
+
+def irecv(
+    tensor: Tensor,
+    src: Optional[int] = None,
+    group: Group = None,
+    tag: int = 0,
+    group_src: Optional[int] = None,
+) -> Optional[Work]:
+    """As recv(), with a handle: the tensor has the data when its wait() has returned."""
+    return _receive("irecv", tensor, src, group, tag, group_src)
+
+
+def _receive(
+    function: str,
+    tensor: Tensor,
+    src: Optional[int],
+    group: Group,
+    tag: int,
+    group_src: Optional[int],
+) -> Optional[Work]:
+    _check(function, tensor)
+    _check_tag(function, tag)
+    members = _members(function, group, tensor)
     if members is None:
-        return
-    to = _place("send", members, "dst", dst, group_dst)
-    if to == members.rank():
-        raise ValueError(f"send: expected another process, got this one, rank {dst}")
-    members.send(to, tag, bytes_of(_values(tensor)))
+        return None
+    if src is None and group_src is None:
+        return members.recv_anysource([tensor], tag)
+    source = _place(function, members, "src", src, group_src)
+    if source == members.rank():
+        raise ValueError(f"{function}: expected another process, got this one, rank {src}")
+    return members.recv([tensor], source, tag)
 
 
 def recv(
@@ -46,61 +101,15 @@ def recv(
 ) -> int:
     """Receive into a tensor, of the dtype and size of the one that is sent. Without `src` from the
     process whose data comes first. Returns the sender's rank; -1 outside the group."""
-    _check("recv", tensor)
-    _check_tag("recv", tag)
-    members = group_of(group)
-    if members is None:
+    work = _receive("recv", tensor, src, group, tag, group_src)
+    if work is None:
         return -1
+    work.wait()
+    members = _members("recv", group, tensor)
+    assert members is not None
     if src is None and group_src is None:
-        return members.take_any(tag, "recv", tensor)
-    source = _place("recv", members, "src", src, group_src)
-    members.take(members.announce(source, tag), "recv", tensor)
-    return members.members[source]
-
-
-def isend(
-    tensor: Tensor,
-    dst: Optional[int] = None,
-    group: Group = None,
-    tag: int = 0,
-    group_dst: Optional[int] = None,
-) -> Optional[Work]:
-    """As send(), with a handle."""
-    if group_of(group) is None:
-        return None
-    work = Work([tensor])
-    work.run(lambda: send(tensor, dst, group, tag, group_dst))
-    return work
-
-
-def irecv(
-    tensor: Tensor,
-    src: Optional[int] = None,
-    group: Group = None,
-    tag: int = 0,
-    group_src: Optional[int] = None,
-) -> Optional[Work]:
-    """As recv(), with a handle: its wait() writes the tensor. Without `src` it waits at once."""
-    members = group_of(group)
-    if members is None:
-        return None
-    if src is None and group_src is None:
-        work = Work([tensor])
-        work.run(lambda: _dropped(recv(tensor, None, group, tag)))
-        return work
-    _check("irecv", tensor)
-    _check_tag("irecv", tag)
-    key = members.announce(_place("irecv", members, "src", src, group_src), tag)
-    return LateWork(
-        [tensor],
-        lambda: members.take(key, "irecv", tensor),
-        lambda: members.has(key),
-        lambda timeout: members.await_message(key, "irecv", timeout),
-    )
-
-
-def _dropped(_: Any) -> None:
-    pass
+        return members.members[work._source_rank()]
+    return members.members[_place("recv", members, "src", src, group_src)]
 
 
 class P2POp:

@@ -1,238 +1,287 @@
-"""A group of processes: its members, in order, and the messages between them.
+"""ProcessGroup: some of the processes, and what they do together.
 
-Every call of a collective function takes the next number of its group, the same in all processes,
-and messages carry it; so each finds the call that it belongs to, however the processes run.
+    group = dist.new_group([0, 1])
+    group.allreduce([tensor], dist.AllreduceOptions(dist.ReduceOp.MAX)).wait()
+
+A group has a transport for each type of device; its methods are those of the transport for the
+tensors given. A program's own transport derives from ProcessGroup and has these methods itself.
 """
 
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import itertools
-import queue
-import threading
-import time
-from collections import defaultdict
 from datetime import timedelta
-from typing import Any, Callable, DefaultDict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from treadle import _C
 from treadle._C import Tensor
-from treadle.autograd.grad_mode import no_grad
-from treadle.distributed._mesh import Key, Mesh
-from treadle.distributed.errors import DistBackendError, DistNetworkError
 from treadle.distributed.work import Work
 
-# The functions that exchange messages; a message says which one it is of.
-KINDS = (
-    "send",
-    "all_gather",
-    "all_reduce",
-    "all_to_all",
-    "barrier",
-    "broadcast",
-    "gather",
-    "reduce",
-    "reduce_scatter",
-    "scatter",
-)
+DEFAULT_TIMEOUT = timedelta(minutes=30)
 
 
-def bytes_of(tensor: Tensor) -> memoryview:
-    """The memory of a contiguous tensor."""
-    begin = tensor.storage_offset() * tensor.element_size()
-    memory = memoryview(tensor.untyped_storage()).cast("B") if tensor.numel() else memoryview(b"")
-    return memory[begin : begin + tensor.numel() * tensor.element_size()]
+def _first_tensor(values: Any) -> Optional[Tensor]:
+    if isinstance(values, Tensor):
+        return values
+    if isinstance(values, (list, tuple)):
+        for each in values:
+            found = _first_tensor(each)
+            if found is not None:
+                return found
+    return None
 
 
 class ProcessGroup:
-    """Some of the processes; `members` are their ranks in the whole."""
+    """Some of the processes. `members` are their ranks in the group of all."""
 
-    def __init__(
-        self, mesh: Mesh, channel: int, members: Sequence[int], timeout: timedelta
-    ) -> None:
-        self._mesh = mesh
-        self._channel = channel
-        self.members = tuple(members)
-        self._me = self.members.index(mesh.rank)
-        self.timeout = timeout
-        self._calls = itertools.count()
-        self._sent: DefaultDict[Tuple[int, int], Iterator[int]] = defaultdict(itertools.count)
-        self._taken: DefaultDict[Tuple[int, int], int] = defaultdict(int)
-        self._taking = threading.Lock()
-        self._tasks: Optional[queue.SimpleQueue] = None
+    def __init__(self, *args: Any) -> None:
+        """ProcessGroup(rank, size), or ProcessGroup(store, rank, size)."""
+        self._rank, self._size = args[-2:] if len(args) >= 2 else (0, 1)
+        self._backends: Dict[str, Any] = {}
+        self._timeout = DEFAULT_TIMEOUT
+        self._members: Optional[Tuple[int, ...]] = None
+        self._group_name = ""
+        self._group_desc = "undefined"
+        self.bound_device_id: Any = None
+
+    # ---- What the group is ----
 
     def rank(self) -> int:
         """The place of this process among the members."""
-        return self._me
+        return self._rank
 
     def size(self) -> int:
         """How many members there are."""
-        return len(self.members)
+        return self._size
 
     def name(self) -> str:
         """The name of the transport."""
-        return "gloo"
+        return str(next(iter(self._backends.values())).name()) if self._backends else "undefined"
+
+    getBackendName = name  # noqa: N815
+
+    @property
+    def members(self) -> Tuple[int, ...]:
+        """The ranks of the members in the group of all."""
+        members = getattr(self, "_members", None)
+        return tuple(range(self.size())) if members is None else members
 
     def member(self, function: str, rank: int) -> int:
-        """The place of a rank of the whole among the members. ValueError if it is none."""
+        """The place of a rank of the group of all among the members. ValueError if it is none."""
         if rank not in self.members:
             raise ValueError(
                 f"{function}: expected a rank of the group {list(self.members)}, got {rank}"
             )
         return self.members.index(rank)
 
-    def call(self, function: str) -> Call:
-        """Begin the next call of a collective function."""
-        return Call(self, function, next(self._calls))
+    @property
+    def group_name(self) -> str:
+        """A name that is the same in all members, and different for each group."""
+        return str(self.__dict__.get("_group_name", ""))
 
-    def start(self, task: Callable[[], None], tensors: List[Any], async_op: bool) -> Optional[Work]:
-        """Do it, and return None; or begin it in the group's own thread, in order of the calls."""
-        if not async_op:
-            task()
-            return None
-        work = Work(tensors)
-        if self._tasks is None:
-            self._tasks = queue.SimpleQueue()
-            name = f"group {self._channel}"
-            threading.Thread(target=_do_all, args=(self._tasks,), name=name, daemon=True).start()
-        self._tasks.put((work, task))
-        return work
+    @property
+    def group_desc(self) -> str:
+        """What new_group() was told about the group."""
+        return str(self.__dict__.get("_group_desc", "undefined"))
 
-    def meet(
-        self, call: Call, between: Callable[[], None] = lambda: None, names_all: bool = False
+    def _set_group_name(self, name: str) -> None:
+        self._group_name = name
+
+    def _set_group_desc(self, desc: str) -> None:
+        self._group_desc = desc
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long calls wait."""
+        found = self.__dict__.get("_timeout", DEFAULT_TIMEOUT)
+        assert isinstance(found, timedelta)
+        return found
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Choose that time, for calls from now on."""
+        self._timeout = timeout
+        for backend in self._each_backend():
+            if hasattr(backend, "timeout"):
+                backend.timeout = timeout
+
+    # ---- Its transports ----
+
+    def _register_backend(self, device: Any, backend_type: Any, backend: Any = None) -> None:
+        """Use a transport for tensors on a type of device."""
+        self._backends[_C.device(device).type] = backend if backend is not None else backend_type
+
+    def _each_backend(self) -> List[Any]:
+        found: List[Any] = []
+        for backend in getattr(self, "_backends", {}).values():
+            if not any(backend is each for each in found):
+                found.append(backend)
+        return found
+
+    @property
+    def _device_types(self) -> List[Any]:
+        return [_C.device(kind) for kind in self._backends]
+
+    def _get_backend(self, device: Any) -> Any:
+        """The transport for a device; RuntimeError where there is none."""
+        kind = _C.device(device).type
+        if kind not in self._backends:
+            raise RuntimeError(f"ProcessGroup: expected a transport for {kind}, got none")
+        return self._backends[kind]
+
+    def _has(self, function: str, tensor: Tensor) -> None:
+        """ValueError where no transport is for the tensor's device."""
+        backends = self.__dict__.get("_backends")
+        if backends and tensor.device.type not in backends:
+            raise ValueError(
+                f"{function}: expected a tensor on the {' or '.join(backends)}, got {tensor.device}"
+            )
+
+    def _do(self, method: str, tensors: Any, args: Tuple[Any, ...]) -> Any:
+        backends = self._backends
+        if len(backends) == 1:
+            backend = next(iter(backends.values()))
+        else:
+            first = _first_tensor(tensors)
+            if first is None:
+                backend = next(iter(backends.values()), None)
+            else:
+                backend = backends.get(first.device.type)
+        if backend is None:
+            raise NotImplementedError(
+                f"{type(self).__name__}: expected a method {method}, got none"
+            )
+        return getattr(backend, method)(*args)
+
+    # ---- What the members do together; the handle's wait() ends the call ----
+
+    def allreduce(self, tensors: List[Tensor], opts: Any = None) -> Work:
+        """Replace the tensor by the sum over all members, or what else opts.reduceOp makes."""
+        return self._do("allreduce", tensors, (tensors, opts))
+
+    def allreduce_coalesced(self, tensors: List[Tensor], opts: Any = None) -> Work:
+        """As allreduce(), of several tensors of one dtype in one call."""
+        return self._do("allreduce_coalesced", tensors, (tensors, opts))
+
+    def broadcast(self, tensors: List[Tensor], opts: Any = None) -> Work:
+        """Replace the tensor by that of the member opts.rootRank."""
+        return self._do("broadcast", tensors, (tensors, opts))
+
+    def reduce(self, tensors: List[Tensor], opts: Any = None) -> Work:
+        """As allreduce(), where only the member opts.rootRank gets the result."""
+        return self._do("reduce", tensors, (tensors, opts))
+
+    def allgather(
+        self, output_tensors: List[List[Tensor]], input_tensors: List[Tensor], opts: Any = None
+    ) -> Work:
+        """Fill the list with the tensors of all members."""
+        return self._do("allgather", input_tensors, (output_tensors, input_tensors, opts))
+
+    def _allgather_base(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
+        """As allgather(), into one tensor."""
+        return self._do("_allgather_base", input, (output, input, opts))
+
+    all_gather_single = _allgather_base
+
+    def allgather_coalesced(
+        self, output_lists: List[List[Tensor]], input_list: List[Tensor], opts: Any = None
+    ) -> Work:
+        """As allgather(), of several tensors."""
+        return self._do("allgather_coalesced", input_list, (output_lists, input_list, opts))
+
+    def allgather_into_tensor_coalesced(
+        self, outputs: List[Tensor], inputs: List[Tensor], opts: Any = None
+    ) -> Work:
+        """As _allgather_base(), of several pairs of tensors."""
+        return self._do("allgather_into_tensor_coalesced", inputs, (outputs, inputs, opts))
+
+    def gather(
+        self, output_tensors: List[List[Tensor]], input_tensors: List[Tensor], opts: Any = None
+    ) -> Work:
+        """Fill the list of the member opts.rootRank with the tensors of all."""
+        return self._do("gather", input_tensors, (output_tensors, input_tensors, opts))
+
+    def scatter(
+        self, output_tensors: List[Tensor], input_tensors: List[List[Tensor]], opts: Any = None
+    ) -> Work:
+        """Replace the tensor by this member's one in the list of opts.rootRank."""
+        return self._do("scatter", output_tensors, (output_tensors, input_tensors, opts))
+
+    def reduce_scatter(
+        self, output_tensors: List[Tensor], input_tensors: List[List[Tensor]], opts: Any = None
+    ) -> Work:
+        """Replace the tensor by the sum of what all members have for this one in their lists."""
+        return self._do("reduce_scatter", output_tensors, (output_tensors, input_tensors, opts))
+
+    def _reduce_scatter_base(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
+        """As reduce_scatter(), from one tensor."""
+        return self._do("_reduce_scatter_base", output, (output, input, opts))
+
+    reduce_scatter_single = _reduce_scatter_base
+
+    def reduce_scatter_tensor_coalesced(
+        self, outputs: List[Tensor], inputs: List[Tensor], opts: Any = None
+    ) -> Work:
+        """As _reduce_scatter_base(), of several pairs of tensors."""
+        return self._do("reduce_scatter_tensor_coalesced", inputs, (outputs, inputs, opts))
+
+    def alltoall(
+        self, output_tensors: List[Tensor], input_tensors: List[Tensor], opts: Any = None
+    ) -> Work:
+        """Send input_tensors[i] to member i, whose tensor for this one comes to
+        output_tensors[i]."""
+        return self._do("alltoall", input_tensors, (output_tensors, input_tensors, opts))
+
+    def alltoall_base(
+        self,
+        output: Tensor,
+        input: Tensor,
+        output_split_sizes: Sequence[int],
+        input_split_sizes: Sequence[int],
+        opts: Any = None,
+    ) -> Work:
+        """As alltoall(), with tensors that are split along their first dimension."""
+        args = (output, input, output_split_sizes, input_split_sizes, opts)
+        return self._do("alltoall_base", input, args)
+
+    def send(self, tensors: List[Tensor], dst: int, tag: int) -> Work:
+        """Begin to send a tensor to a member."""
+        return self._do("send", tensors, (tensors, dst, tag))
+
+    def recv(self, tensors: List[Tensor], src: int, tag: int) -> Work:
+        """Begin to receive a tensor from a member."""
+        return self._do("recv", tensors, (tensors, src, tag))
+
+    def recv_anysource(self, tensors: List[Tensor], tag: int) -> Work:
+        """Begin to receive a tensor from the member whose message comes first."""
+        return self._do("recv_anysource", tensors, (tensors, tag))
+
+    def barrier(self, opts: Any = None) -> Work:
+        """Ends when all members have called it."""
+        return self._do("barrier", None, (opts,))
+
+    def monitored_barrier(
+        self, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False
     ) -> None:
-        """Return when all members have come; the first one does `between` before any returns. With
-        `names_all` its error names all members that are missing, and not the first alone."""
-        if self._me:
-            call.send(0, b"")
-            call.receive(0, step=1)
-            return
-        missing, deadline = [], time.monotonic() + self.timeout.total_seconds()
-        for other in call.others():
-            if not names_all:
-                call.receive(other)
-                continue
-            try:
-                call.receive(other, seconds=max(deadline - time.monotonic(), 0))
-            except DistNetworkError:
-                missing.append(self.members[other])
-        if missing:
-            ranks = ", ".join(map(str, missing))
-            raise DistNetworkError(
-                f"{call.function}: expected rank {ranks} to come within "
-                f"{self.timeout.total_seconds():g} s, got nothing"
-            )
-        between()
-        for other in call.others():
-            call.send(other, b"", step=1)
+        """As barrier(), with an error that names who does not come: the first that is missing, or
+        with `wait_all_ranks` all of them."""
+        from treadle.distributed._barrier import monitored_barrier
 
-    def close(self) -> None:
-        """End the group's thread."""
-        if self._tasks is not None:
-            self._tasks.put(None)
+        monitored_barrier(self, timeout or self.timeout, wait_all_ranks)
 
-    # ---- messages of send() and recv(), numbered for each pair of processes and tag ----
+    # ---- Its end ----
 
-    def send(self, to: int, tag: int, data: memoryview) -> None:
-        """Send to a member."""
-        peer = self.members[to]
-        key = Key(peer, self._channel, tag, next(self._sent[peer, tag]))
-        self._mesh.send(key, KINDS.index("send"), data, "send")
+    def abort(self) -> None:
+        """End all calls under way with an error; the group is of no use afterwards."""
+        for backend in self._each_backend():
+            if hasattr(backend, "abort"):
+                backend.abort()
 
-    def announce(self, source: int, tag: int) -> Key:
-        """The key of the next message of a member that nobody has announced."""
-        peer = self.members[source]
-        with self._taking:
-            number = self._taken[peer, tag]
-            self._taken[peer, tag] += 1
-        return Key(peer, self._channel, tag, number)
-
-    def take(self, key: Key, function: str, into: Tensor) -> None:
-        """Receive an announced message into a tensor."""
-        _, (_, content) = self._mesh.receive((key,), self.timeout.total_seconds(), function)
-        write(function, key.source, into, content)
-
-    def take_any(self, tag: int, function: str, into: Tensor) -> int:
-        """Receive the first message of any other member; returns its rank in the whole."""
-        with self._taking:
-            others = [peer for peer in self.members if peer != self._mesh.rank]
-            keys = tuple(Key(p, self._channel, tag, self._taken[p, tag]) for p in others)
-            seconds = self.timeout.total_seconds()
-            key, (_, content) = self._mesh.receive(keys, seconds, function)
-            self._taken[key.source, tag] += 1
-        write(function, key.source, into, content)
-        return key.source
-
-    def await_message(self, key: Key, function: str, timeout: timedelta) -> None:
-        """Wait until an announced message is there, and leave it there. DistNetworkError if its
-        sender is gone, or it does not come in time."""
-        self._mesh.wait((key,), timeout.total_seconds(), function)
-
-    def has(self, key: Key) -> bool:
-        """Whether an announced message is there."""
-        return self._mesh.has(key)
+    def shutdown(self, seconds: float = 10.0) -> None:
+        """Wait for the calls under way, for at most so long, and end the connections."""
+        for backend in self._each_backend():
+            if hasattr(backend, "shutdown"):
+                backend.shutdown(seconds)
 
 
-class Call:
-    """One call of a collective function: messages between the members, in steps."""
-
-    def __init__(self, group: ProcessGroup, function: str, number: int) -> None:
-        self.group = group
-        self.function = function
-        self._number = number
-
-    def send(self, to: int, data: Any, step: int = 0) -> None:
-        """Send a contiguous tensor, or bytes, to a member."""
-        group = self.group
-        kind = KINDS.index(self.function)
-        content = bytes_of(data) if isinstance(data, Tensor) else data
-        key = Key(group.members[to], group._channel, -1 - step, self._number)
-        group._mesh.send(key, kind, content, self.function)
-
-    def receive(self, source: int, step: int = 0, seconds: Optional[float] = None) -> bytearray:
-        """The content that a member sent. DistBackendError if it called another function."""
-        group = self.group
-        key = Key(group.members[source], group._channel, -1 - step, self._number)
-        if seconds is None:
-            seconds = group.timeout.total_seconds()
-        _, (kind, content) = group._mesh.receive((key,), seconds, self.function)
-        if KINDS[kind] != self.function:
-            raise DistBackendError(
-                f"{self.function}: expected rank {key.source} to call it too, "
-                f"got its call of {KINDS[kind]}"
-            )
-        return content
-
-    def receive_into(self, source: int, tensor: Tensor, step: int = 0) -> None:
-        """Write what a member sent to a tensor of the same dtype and number of elements."""
-        rank = self.group.members[source]
-        write(self.function, rank, tensor, self.receive(source, step))
-
-    def others(self) -> List[int]:
-        """All members but this process, those after it first, so that not all turn to the same."""
-        size, me = self.group.size(), self.group.rank()
-        return [(me + i) % size for i in range(1, size)]
-
-
-def write(function: str, rank: int, tensor: Tensor, content: bytearray) -> None:
-    """Copy bytes of elements into a tensor. DistBackendError if there are more or fewer."""
-    expected = tensor.numel() * tensor.element_size()
-    if len(content) != expected:
-        raise DistBackendError(
-            f"{function}: expected {expected} bytes from rank {rank}, got {len(content)}: "
-            "the tensors of the processes differ in shape or dtype"
-        )
-    if expected:
-        with no_grad():
-            read = _C.frombuffer(content, dtype=tensor.dtype)
-            tensor.detach().copy_(read.reshape(tensor.shape))
-
-
-def _do_all(tasks: queue.SimpleQueue) -> None:
-    while (item := tasks.get()) is not None:
-        work, task = item
-        work.run(task)
-
-
-__all__ = ["Call", "ProcessGroup", "bytes_of", "write"]
+__all__ = ["DEFAULT_TIMEOUT", "ProcessGroup"]

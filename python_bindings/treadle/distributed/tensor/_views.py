@@ -33,6 +33,8 @@ def _spans(tensor: Tensor) -> List[Tuple[int, int, int]]:
 
 def matched(source: Tensor, view: Tensor) -> Tuple[Labels, Labels]:
     """The labels of the dimensions of a contiguous tensor and of a view of it."""
+    if source.shape == view.shape and source.stride() == view.stride():  # detach(), and the like
+        return [f"d{d}" for d in range(source.dim())], [f"d{d}" for d in range(view.dim())]
     found: Labels = [None] * source.dim()
     result: Labels = [None] * view.dim()
     # A view with steps leaves elements out: its dimensions are others, though they span the same.

@@ -1,0 +1,53 @@
+// What carries the data of a group's calls: Gloo, MPI. A process has one engine for each group.
+//
+// The functions return when the memory of the call may be used again, and throw Failure. They are
+// called by any thread; of collective functions one at a time.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "distributed/call.h"
+
+namespace treadle::distributed {
+
+// A message on its way. Its memory is in use until wait() has returned, or the message is gone.
+class Message {
+ public:
+  virtual ~Message() = default;
+  // Returns the other rank.
+  virtual int wait(milliseconds timeout) = 0;
+  // Ends a wait() in another thread.
+  virtual void cancel() = 0;
+};
+
+class Engine {
+ public:
+  Engine(int rank, int size) : rank(rank), size(size) {}
+  virtual ~Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  virtual std::string name() const = 0;
+  virtual void run(const Call& call) = 0;
+  virtual std::unique_ptr<Message> send(const Call& call) = 0;
+  virtual std::unique_ptr<Message> receive(const Call& call) = 0;
+  // Waits until messages that nobody waits for are delivered; false if the time is up before.
+  virtual bool flush(milliseconds timeout) = 0;
+  // Ends all waiting calls with Failure::Aborted, and the connections to all other ranks.
+  virtual void abort() = 0;
+
+  // After a fork the connections belong to the parent: nothing of them is touched.
+  bool is_in_child() const { return process_ != ::getpid(); }
+
+  const int rank, size;
+
+ private:
+  const pid_t process_ = ::getpid();
+};
+
+}  // namespace treadle::distributed

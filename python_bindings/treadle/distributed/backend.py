@@ -1,0 +1,257 @@
+"""The transports by their names: "gloo" over sockets, "mpi", and those that a program registers.
+
+    dist.Backend.register_backend("mine", make, devices=["cpu"])
+    dist.init_process_group("cpu:gloo,cuda:mine")
+
+A package offers one by an entry point of the group `torch.distributed.backends`: the name, and a
+function without arguments that registers it.
+"""
+
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Callable, ClassVar, Dict, List, NamedTuple, Optional, Tuple, Union
+
+from treadle.distributed.errors import DistError, DistNetworkError, DistStoreError
+from treadle.distributed.store import PrefixStore, Store, TCPStore
+
+_ENTRY_POINTS = "torch.distributed.backends"
+
+
+class Registered(NamedTuple):
+    """A transport that a program registered."""
+
+    make: Callable[..., Any]
+    extended_api: bool
+
+
+class Backend(str):
+    """The name of a transport."""
+
+    UNDEFINED = "undefined"
+    GLOO = "gloo"
+    NCCL = "nccl"
+    UCC = "ucc"
+    MPI = "mpi"
+    XCCL = "xccl"
+
+    backend_list: ClassVar[List[str]] = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
+    default_device_backend_map: ClassVar[Dict[str, str]] = {"cpu": GLOO, "cuda": NCCL}
+    backend_capability: ClassVar[Dict[str, List[str]]] = {
+        GLOO: ["cpu"],
+        NCCL: ["cuda"],
+        MPI: ["cpu"],
+    }
+    _plugins: ClassVar[Dict[str, Registered]] = {}
+
+    def __new__(cls, name: str) -> Backend:
+        if not isinstance(name, str):
+            raise ValueError(f"Backend: expected a name, got {type(name).__name__}")
+        return super().__new__(cls, name.lower())
+
+    @classmethod
+    def register_backend(
+        cls,
+        name: str,
+        func: Callable[..., Any],
+        extended_api: bool = False,
+        devices: Union[None, str, List[str]] = None,
+    ) -> None:
+        """Make a transport known. `func(store, rank, size, timeout)` returns a ProcessGroup, or an
+        object with its methods; with `extended_api` it is func(options, pg_options), where options
+        has `store`, `group_rank`, `group_size`, `timeout`, `group_id`, `global_ranks_in_group`.
+        `devices` are the types of devices that it is for, by default all. RuntimeError for a name
+        that is taken."""
+        lower = name.lower()
+        if lower in cls._plugins or lower in (cls.GLOO, cls.MPI, cls.NCCL):
+            raise RuntimeError(f"register_backend: expected a new name, got {name!r}")
+        devices = [devices] if isinstance(devices, str) else devices
+        if lower not in cls.backend_list:
+            cls.backend_list.append(lower)
+        setattr(cls, name.upper(), lower)
+        for device in devices or []:
+            cls.default_device_backend_map.setdefault(device, lower)
+        cls.backend_capability[lower] = list(devices) if devices else ["cpu", "cuda"]
+        cls._plugins[lower] = Registered(func, extended_api)
+
+
+@dataclass
+class DistributedBackendOptions:
+    """What a transport with `extended_api` is made of (PyTorch's _DistributedBackendOptions)."""
+
+    store: Store
+    group_rank: int
+    group_size: int
+    timeout: timedelta
+    group_id: str
+    global_ranks_in_group: List[int]
+
+
+def _load_entry_point(name: str) -> None:
+    """Register a transport that an installed package offers."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=_ENTRY_POINTS):
+        if point.name.lower() == name:
+            point.load()()
+            return
+
+
+def is_registered(name: str) -> bool:
+    """Whether a program or an installed package has registered a transport of this name."""
+    if name not in Backend._plugins:
+        _load_entry_point(name)
+    return name in Backend._plugins
+
+
+def is_there(name: str) -> bool:
+    """Whether a transport can be used, by its name in lower case."""
+    return name == Backend.GLOO or is_registered(name)
+
+
+class BackendConfig:
+    """Which transport is for which type of device: "gloo", or "cpu:gloo,cuda:nccl"."""
+
+    def __init__(self, backend: Optional[str], function: str = "BackendConfig") -> None:
+        self.device_backend_map: Dict[str, str] = {}
+        text = Backend.UNDEFINED if backend is None else str(backend).lower()
+        for part in text.split(","):
+            device, _, name = part.strip().rpartition(":")
+            if name == Backend.UNDEFINED:
+                self.device_backend_map.update(_usual())
+                continue
+            self._check(function, name, backend)
+            devices = [device] if device else Backend.backend_capability[name]
+            for each in devices:
+                if each in self.device_backend_map:
+                    raise ValueError(
+                        f"{function}: expected one backend for {each}, got {backend!r}"
+                    )
+                self.device_backend_map[each] = name
+
+    @staticmethod
+    def _check(function: str, name: str, given: Any) -> None:
+        if is_there(name):
+            return
+        there = ", ".join(sorted(filter(is_there, Backend.backend_list)))
+        kind = RuntimeError if name in Backend.backend_list else ValueError
+        raise kind(f"{function}: expected a backend that is there ({there}), got {given!r}")
+
+    def get_device_backend_map(self) -> Dict[str, str]:
+        """The names by the types of devices."""
+        return self.device_backend_map
+
+    def __repr__(self) -> str:
+        return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())
+
+
+def _usual() -> Dict[str, str]:
+    """The transports where a program names none: those of the devices that are there."""
+    from treadle import cuda
+
+    found = {"cpu": Backend.GLOO}
+    if cuda.is_available():
+        found["cuda"] = Backend.NCCL
+    return found
+
+
+# ---- Gloo ----------------------------------------------------------------------------------------
+
+
+def _route(host: str, port: int) -> str:
+    """The address of this machine on the way to another."""
+    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as probe:
+        probe.connect(address)  # sends nothing
+        return str(probe.getsockname()[0])
+
+
+def _interface(store: Store) -> Tuple[str, str]:
+    """The address, or the name of the network interface, by which the others reach this process:
+    GLOO_SOCKET_IFNAME; or what leads to the store; or the host name, if it is this machine's."""
+    name = os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")[0]
+    if name:
+        return "", name
+    while isinstance(store, PrefixStore):
+        store = store.underlying_store
+    if isinstance(store, TCPStore):
+        return _route(store.host, store.port), ""
+    try:
+        host = socket.gethostname()
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+        return host, ""
+    except OSError:
+        return "127.0.0.1", ""
+
+
+def _make_gloo(store: Store, rank: int, members: List[int], name: str, timeout: timedelta) -> Any:
+    from treadle.distributed import _engine, _gloo  # noqa: F401
+    from treadle.distributed._engine_group import EngineGroup
+
+    host, interface = _interface(store)
+
+    def joined(place: str) -> bytes:
+        try:
+            return store.get(place)
+        except DistStoreError:
+            raise DistNetworkError(
+                f"init_process_group: expected rank {members[int(place)]} to join within "
+                f"{timeout.total_seconds():g} s, got none"
+            ) from None
+
+    try:
+        engine = _gloo.connect(
+            rank, len(members), store.set, joined, host, interface, timeout.total_seconds()
+        )
+    except DistError:
+        raise
+    except RuntimeError as error:
+        raise DistNetworkError(
+            f"init_process_group: expected connections to all ranks of group {name}, got an error "
+            f"({str(error).rpartition('] ')[2]})"
+        ) from None
+    return EngineGroup(engine, members, name, timeout)
+
+
+# ---- All -----------------------------------------------------------------------------------------
+
+
+def make(
+    name: str,
+    store: Optional[Store],
+    rank: int,
+    members: List[int],
+    group_name: str,
+    timeout: timedelta,
+    pg_options: Any = None,
+) -> Any:
+    """The transport of this name for a group."""
+    if name in Backend._plugins:
+        plugin = Backend._plugins[name]
+        assert store is not None
+        if not plugin.extended_api:
+            return plugin.make(store, rank, len(members), timeout)
+        options = DistributedBackendOptions(
+            store, rank, len(members), timeout, group_name, list(members)
+        )
+        return plugin.make(options, pg_options)
+    if name == Backend.GLOO:
+        assert store is not None
+        return _make_gloo(store, rank, members, group_name, timeout)
+    raise RuntimeError(f"init_process_group: expected a backend that is there, got {name!r}")
+
+
+__all__ = [
+    "Backend",
+    "BackendConfig",
+    "DistributedBackendOptions",
+    "is_registered",
+    "is_there",
+    "make",
+]

@@ -1,0 +1,196 @@
+"""What FullyShardedDataParallel does before it shards: it finds the mesh and the dtypes, wraps modules
+inside, and gives parameters their values.
+"""
+
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+
+from treadle import _C
+from treadle import distributed as dist
+from treadle.autograd.grad_mode import no_grad
+from treadle.distributed.device_mesh import DeviceMesh, init_device_mesh
+from treadle.distributed.fsdp import wrap as wrapping
+from treadle.distributed.fsdp._policies import MixedPrecisionPolicy
+from treadle.distributed.fsdp._shard import own_parameters
+from treadle.distributed.fsdp._state import converted
+from treadle.distributed.fsdp._wrapper_state import WRAPPED
+from treadle.distributed.fsdp.api import MixedPrecision, ShardingStrategy
+from treadle.nn import Module
+from treadle.utils._pytree import tree_leaves, tree_map
+
+_HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
+STAY_WHOLE = (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
+
+
+def mesh_of(group: Any, given: Optional[DeviceMesh], strategy: ShardingStrategy) -> DeviceMesh:
+    """The mesh of a strategy."""
+    if given is not None and group is not None:
+        raise ValueError("Cannot pass both process_group and device_mesh at the same time.")
+    names = ("_fsdp_copies", "_fsdp_shards")
+    if strategy in _HYBRID:
+        if isinstance(group, tuple) and len(group) == 2:
+            raise ValueError(
+                "FullyShardedDataParallel: expected device_mesh of two dimensions for "
+                f"{strategy}, got a pair of groups"
+            )
+        if given is None or given.ndim != 2:
+            got = "none" if given is None else f"one of {given.ndim}"
+            raise ValueError(
+                f"FullyShardedDataParallel: expected device_mesh of two dimensions for {strategy}, "
+                f"got {got}"
+            )
+        return given
+    if given is not None and given.ndim != 1 and strategy != ShardingStrategy.NO_SHARD:
+        raise ValueError(
+            f"FullyShardedDataParallel: expected device_mesh of one dimension for {strategy}, got "
+            f"one of {given.ndim}"
+        )
+    if strategy == ShardingStrategy.NO_SHARD:
+        if given is not None and given.ndim == 2 and given.size(1) == 1:
+            return given
+        if given is not None or group not in (None, dist.group.WORLD):
+            raise ValueError(
+                "FullyShardedDataParallel: expected all processes for NO_SHARD, got some of them"
+            )
+        return init_device_mesh("cpu", (dist.get_world_size(), 1), mesh_dim_names=names)
+    if given is not None:
+        return given
+    if group is not None and group is not dist.group.WORLD:
+        return DeviceMesh.from_group(group, "cpu")
+    return init_device_mesh("cpu", (dist.get_world_size(),))
+
+
+def policy_of(mixed: Optional[MixedPrecision]) -> MixedPrecisionPolicy:
+    if mixed is None:
+        return MixedPrecisionPolicy(cast_forward_inputs=False)
+    if mixed.keep_low_precision_grads:
+        raise ValueError(
+            "FullyShardedDataParallel: expected keep_low_precision_grads=False, got True; "
+            "gradients have the dtype of their parameters"
+        )
+    return MixedPrecisionPolicy(
+        mixed.param_dtype,
+        mixed.reduce_dtype or mixed.param_dtype,
+        cast_forward_inputs=mixed.cast_forward_inputs,
+    )
+
+
+def ignored_of(
+    modules: Optional[Iterable[Module]], states: Optional[Iterable[Any]]
+) -> Tuple[Set[Module], Set[Any]]:
+    """The modules and the parameters that stay as they are."""
+    if modules is not None and states is not None:
+        raise ValueError(
+            "Cannot pass both ignored_modules and ignored_states at the same time. Please just "
+            "pass ignored_states."
+        )
+    given = list(modules or ()) + list(states or ())
+    found = {m for one in given if isinstance(one, Module) for m in one.modules()}
+    parameters = {p for one in given if not isinstance(one, Module) for p in (one,)}
+    return found, parameters | {p for m in found for p in m.parameters()}
+
+
+def wrap_inside(
+    cls: Callable,
+    module: Module,
+    policy: Any,
+    modules: Set[Module],
+    parameters: Set[Any],
+    options: Dict[str, Any],
+) -> None:
+    """Wrap what the policy says, but for the module itself."""
+    mixed: Optional[MixedPrecision] = options["mixed_precision"]
+    apart = tuple(mixed._module_classes_to_ignore) if mixed is not None else ()
+    overrides = {"mixed_precision": None}
+    exempt = [m for m in module.modules() if m is not module and apart and isinstance(m, apart)]
+    for one in exempt:
+        _keep_dtype(one)
+    if isinstance(policy, wrapping._Policy):
+        targets = policy._run_policy(module, modules, options)
+        targets.pop(module, None)
+        targets.update({m: {**options, **overrides} for m in exempt if m not in modules})
+        wrapping._wrap_targets(module, targets, cls)
+        return
+    for one in exempt:
+        one._wrap_overrides = overrides  # type: ignore[assignment]
+
+    def decides(module: Module, recurse: bool, nonwrapped_numel: int) -> bool:
+        is_apart = not recurse and bool(apart) and isinstance(module, apart)
+        return is_apart or policy(
+            module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel
+        )
+
+    wrapping._recursive_wrap(
+        module, decides, cls, modules, parameters, only_wrap_children=True, **options
+    )
+
+
+def materialise(
+    module: Module, initialise: Optional[Callable[[Module], None]], ignored: Set[Any]
+) -> None:
+    """Give memory and values to the own modules with parameters on the device "meta"."""
+    places = [place for _, places in own_parameters([module], ignored) for place in places]
+    owners = {id(m): m for m, name in places if m._parameters[name].is_meta}  # type: ignore[union-attr]
+    for owner in owners.values():
+        if initialise is not None:
+            initialise(owner)
+            continue
+        owner.to_empty(device="cpu", recurse=False)
+        if not hasattr(owner, "reset_parameters"):
+            raise RuntimeError(
+                f"FullyShardedDataParallel: expected {type(owner).__name__} on the device meta to "
+                "have reset_parameters(), or param_init_fn, got neither"
+            )
+        owner.reset_parameters()  # type: ignore[operator]
+
+
+def take_from_first(module: Module, ignored: Set[Any]) -> None:
+    """Take the values of parameters and buffers from the first process."""
+    with no_grad():
+        for parameter, _ in own_parameters([module], ignored):
+            dist.broadcast(parameter.detach(), src=0)
+        for buffer in module.buffers():
+            dist.broadcast(buffer.detach(), src=0)
+
+
+def convert_buffers(module: Module, dtype: _C.dtype) -> None:
+    """Convert the floating point buffers that no wrapper inside has."""
+    for name, buffer in module._buffers.items():
+        if buffer is not None and buffer.is_floating_point():
+            module._buffers[name] = buffer.to(dtype)
+    for child in module.children():
+        if WRAPPED not in child._modules:
+            convert_buffers(child, dtype)
+
+
+def _keep_dtype(module: Module) -> None:
+    """Make a module compute in the dtype of its parameters, whatever that of its arguments, which
+    its results get again."""
+    given: List[_C.dtype] = []
+
+    def before(module: Module, args: tuple, kwargs: dict) -> Any:
+        own = next((p.dtype for p in module.parameters() if p.is_floating_point()), _C.float32)
+        tensors = [v for v in tree_leaves((args, kwargs)) if isinstance(v, _C.Tensor)]
+        given[:] = [v.dtype for v in tensors if v.is_floating_point()][:1]
+        return tree_map(lambda v: converted(v, own), (args, kwargs))
+
+    def after(module: Module, args: tuple, output: Any) -> Any:
+        return tree_map(lambda v: converted(v, given[0]), output) if given else output
+
+    module.register_forward_pre_hook(before, with_kwargs=True)
+    module.register_forward_hook(after)
+
+
+__all__ = [
+    "STAY_WHOLE",
+    "convert_buffers",
+    "ignored_of",
+    "materialise",
+    "mesh_of",
+    "policy_of",
+    "take_from_first",
+    "wrap_inside",
+]
