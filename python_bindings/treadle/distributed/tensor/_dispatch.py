@@ -317,7 +317,8 @@ def _wrapped(
         return out if is_list else tuple(out)
     out = made(0, results)
     if is_view and isinstance(out, DTensor) and isinstance(call.tensors[0], DTensor):
-        if tuple(plan.inputs[0]) != call.tensors[0]._spec.placements:
+        base = call.tensors[0]
+        if tuple(plan.inputs[0]) != base._spec.placements or hasattr(base, "_origin"):
             out._origin = bound, call.names[0]  # type: ignore[attr-defined]
         positional = tuple(bound.args[a.name] for a in bound.func._schema.arguments)
         return return_and_correct_aliasing(bound.func, positional, {}, out)
