@@ -118,6 +118,11 @@ class DeviceMesh:
         self._ranks: Ranks = tuple(int(r) for r in mesh.flatten().tolist())
         if len(set(self._ranks)) != len(self._ranks):
             raise ValueError(f"DeviceMesh: expected different ranks, got {mesh.tolist()}")
+        if any(list(row) != sorted(row) for dim in range(mesh.dim()) for row in self._rows(dim)):
+            raise ValueError(
+                "DeviceMesh: expected ascending ranks along each dimension, got "
+                f"{mesh.tolist()}"
+            )
         if mesh_dim_names is not None and len(mesh_dim_names) != len(self._shape):
             raise ValueError(
                 f"DeviceMesh: expected a name for each of {len(self._shape)} dimensions, got "
@@ -185,7 +190,7 @@ class DeviceMesh:
     def _rows(self, dim: int) -> List[Ranks]:
         """The ranks along a dimension, for each place in the other dimensions."""
         moved = self.mesh.movedim(dim, -1).reshape(-1, self._shape[dim])
-        return [tuple(sorted(row)) for row in moved.tolist()]
+        return [tuple(row) for row in moved.tolist()]
 
     def get_rank(self) -> int:
         """The rank of this process in the group of all."""

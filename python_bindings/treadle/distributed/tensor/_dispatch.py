@@ -308,7 +308,10 @@ def _wrapped(
             shape = cuts.shape(labels, tuple(local.shape), whole=True)
             stride = stride_of(local, shape)
         places = plan.outputs[i] if i < len(plan.outputs) else plan.outputs[-1]
-        return wrap(local, DTensorSpec(mesh, places, TensorMeta(Size(shape), stride, local.dtype)))
+        # A gradient through a view goes to the place that the view has in the whole tensor.
+        offset = _offset(call.tensors[0], meta) if meta is not None else 0
+        meta_of = TensorMeta(Size(shape), stride, local.dtype)
+        return wrap(local, DTensorSpec(mesh, places, meta_of), offset)
 
     returns = call.facts.entry["returns"]
     if isinstance(results, (list, tuple)):
@@ -325,6 +328,12 @@ def _wrapped(
     return out
 
 
+def _offset(base: Tensor, view: Tensor) -> int:
+    """Where a view begins in the storage of the whole tensor, in elements of the view."""
+    begin = base.storage_offset() * base.element_size() // view.element_size()
+    return begin + view.storage_offset()
+
+
 def stride_of(local: Tensor, shape: Sequence[int]) -> Tuple[int, ...]:
     """The strides of the whole tensor, in whose memory dimensions are in the order of a piece's."""
     if not local.numel() or local.is_contiguous():
@@ -332,9 +341,9 @@ def stride_of(local: Tensor, shape: Sequence[int]) -> Tuple[int, ...]:
     return compute_local_stride(local.stride(), shape)
 
 
-def wrap(local: Tensor, spec: DTensorSpec) -> DTensor:
-    """A DTensor of what this process has."""
-    return DTensor(local, spec, requires_grad=False)
+def wrap(local: Tensor, spec: DTensorSpec, offset: int = 0) -> DTensor:
+    """A DTensor of what this process has; `offset` is where a view of the whole tensor begins."""
+    return DTensor(local, spec, requires_grad=False, storage_offset=offset)
 
 
 __all__ = ["computed", "observers", "run"]
