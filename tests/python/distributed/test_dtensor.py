@@ -221,7 +221,7 @@ def test_placements_of_results() -> None:
 def test_explanations() -> None:
     def run(mesh: DeviceMesh) -> Any:
         x = distribute_tensor(treadle.ones(4, 4), mesh, [Shard(0)])
-        return explain(lambda: x.transpose(0, 1).mm(x).relu()[:, :2].cumsum(1) + x.log_softmax(0)[0, 0])
+        return explain(lambda: x.transpose(0, 1).mm(x).relu())
 
     assert on_mesh(2, run)[0].splitlines() == [
         "aten.transpose.int: S(0) = S(1)",

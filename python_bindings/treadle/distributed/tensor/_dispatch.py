@@ -10,6 +10,7 @@ formulas of gradients, make some. Functions of the program refuse them (DTensor.
 from __future__ import annotations
 
 import dataclasses
+import threading
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from treadle import _C, _ops
@@ -36,8 +37,16 @@ from treadle.utils._python_dispatch import return_and_correct_aliasing
 
 DTensor = _api.DTensor
 
-# Functions that are told each call: the operator, the specs of its tensors, and the plan.
-observers: List[Callable[[Any, Sequence[DTensorSpec], Plan], None]] = []
+
+class _Observers(threading.local):
+    """Functions that are told each call of this thread: the operator, the specs of its tensors, and
+    the plan."""
+
+    def __init__(self) -> None:
+        self.functions: List[Callable[[Any, Sequence[DTensorSpec], Plan], None]] = []
+
+
+observers = _Observers()
 
 
 @dataclasses.dataclass
@@ -117,8 +126,9 @@ def run(func: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     mesh = mesh_of(func, call.tensors)
     if not mesh._is_current_rank_part_of_mesh():
         return _special.outside(bound, mesh)
-    if func._name in _special.replaced:
-        result = _special.replaced[func._name](bound, facts, call, mesh)
+    replacement = _special.replaced.functions.get(func._name)
+    if replacement is not None:
+        result = replacement(bound, facts, call, mesh)
         if result is not NotImplemented:
             return result
     handler = _special.handler_of(facts, bound)
@@ -175,7 +185,7 @@ def computed(
         plan = _strategy.whole(inputs, len(facts.entry["returns"]), mesh)
     else:
         plan = _strategy.plan(labelling, inputs, mesh, written)
-    for observer in observers:
+    for observer in observers.functions:
         observer(bound.func, specs, plan)
     locals_ = [
         redistribute_local_tensor(local_of(tensor), spec, spec.with_placements(places))

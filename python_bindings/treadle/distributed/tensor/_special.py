@@ -7,6 +7,7 @@ draw random numbers, write results to given tensors, take lists, or change a geo
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from treadle import _C, _ops
@@ -31,9 +32,15 @@ DTensor = _api.DTensor
 Handler = Callable[[Any, Facts, Call, DeviceMesh], Any]
 
 
-# Functions of operators that a block of the program computes in a way of its own, by full names;
-# they return NotImplemented for calls that they leave.
-replaced: Dict[str, Handler] = {}
+class _Replaced(threading.local):
+    """Functions of operators that a block of this thread computes in a way of its own, by full
+    names; they return NotImplemented for calls that they leave."""
+
+    def __init__(self) -> None:
+        self.functions: Dict[str, Handler] = {}
+
+
+replaced = _Replaced()
 
 
 def handler_of(facts: Facts, bound: Any) -> Optional[Handler]:
