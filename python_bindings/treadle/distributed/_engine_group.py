@@ -12,7 +12,6 @@ import zlib
 from datetime import timedelta
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
-import treadle
 from treadle import _C
 from treadle._C import Tensor
 from treadle.autograd.grad_mode import no_grad
@@ -42,7 +41,7 @@ _DTYPES = (
     "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 "
     "complex64 complex128"
 ).split()
-_NUMBERS = {getattr(treadle, name): number for number, name in enumerate(_DTYPES)}
+_NUMBERS = {getattr(_C, name): number for number, name in enumerate(_DTYPES)}
 
 ANY_RANK = -1
 

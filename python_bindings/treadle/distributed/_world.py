@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from treadle import _C
-from treadle.distributed.backend import Backend, BackendConfig, is_registered, is_there, make
+from treadle.distributed.backend import Backend, BackendConfig, is_registered, is_there, make, mpi_place
 from treadle.distributed.errors import DistError, DistStoreError
 from treadle.distributed.process_group import DEFAULT_TIMEOUT, ProcessGroup
 from treadle.distributed.rendezvous import rendezvous
@@ -187,8 +187,8 @@ def init_process_group(
 ) -> None:
     """Join the group of all processes; returns when all have joined. They find each other by
     `init_method` (see rendezvous), by default env://, or by a store. Later calls wait for at most
-    `timeout`, by default 30 minutes. `backend` is "gloo" (by default, on the CPU), one that was
-    registered, or one for each type of device: "cpu:gloo,cuda:mine".
+    `timeout`, by default 30 minutes. `backend` is "gloo" (by default, on the CPU), "mpi"
+    in a program that mpirun started, which knows the ranks, one that was registered, or one for each type of device: "cpu:gloo,cuda:mine".
 
     ValueError if the group is there already, or something is missing; RuntimeError for a backend
     that is not there; DistNetworkError, DistStoreError if not all join in time.
@@ -202,7 +202,10 @@ def init_process_group(
     device = _checked_device(function, device_id, config)
     limit = timeout or default_pg_timeout
     own: Optional[Store] = None
-    if store is None:
+    if set(config.get_device_backend_map().values()) == {Backend.MPI}:
+        rank, world_size = _place_in_mpi(function, rank, world_size)
+        store = HashStore()  # MPI finds the processes
+    elif store is None:
         own, rank, world_size = _joined(init_method, rank, world_size, limit)
         found = own
     elif init_method is not None:
@@ -250,6 +253,15 @@ def _watch_calls(group: ProcessGroup) -> None:
 
 def _root(store: Store) -> Store:
     return store._underlying_non_prefix_store if isinstance(store, PrefixStore) else store
+
+
+def _place_in_mpi(function: str, rank: int, world_size: int) -> Tuple[int, int]:
+    """What MPI says of this process. ValueError where the program says something else."""
+    place, size = mpi_place()
+    for name, given, expected in (("rank", rank, place), ("world_size", world_size, size)):
+        if given not in (-1, expected):
+            raise ValueError(f"{function}: expected {name} = {expected}, as MPI has, got {given}")
+    return place, size
 
 
 def _now() -> Any:
@@ -420,12 +432,17 @@ def is_gloo_available() -> bool:
     return True
 
 
+def is_mpi_available() -> bool:
+    """Whether the transport "mpi" is there: whether the system has a library of MPI."""
+    return is_there(Backend.MPI)
+
+
 def is_nccl_available() -> bool:
     """Whether the transport between NVIDIA's devices is there."""
     return False
 
 
-is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
+is_ucc_available = is_xccl_available = is_nccl_available
 
 
 def is_backend_available(backend: str) -> bool:

@@ -1,6 +1,7 @@
 """The calls of treadle.distributed in a recording: which, when, and what computed meanwhile.
 
-The groups of processes keep a record of their last calls; a recording takes those that lie in it.
+The groups of processes keep a record of their last calls, 1024 each; a recording takes those that
+lie in it.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -145,7 +146,7 @@ def facts() -> Dict[str, Any]:
     if distributed is None or not distributed.is_initialized():
         return {}
     info = {
-        "backend": distributed.get_backend(),
+        "backend": str(distributed.get_backend()),
         "rank": distributed.get_rank(),
         "world_size": distributed.get_world_size(),
     }

@@ -87,7 +87,7 @@ def gathered(trace: dict, path: str, group: Any) -> None:
     offsets = clock_offsets(group)
     is_first = dist.get_rank(group) == 0
     traces: Optional[List[Any]] = [None] * len(offsets) if is_first else None
-    dist.gather_object(trace, traces, group=group, group_dst=0)
+    dist.gather_object(json.dumps(trace), traces, group=group, group_dst=0)
     if traces is not None:
-        write_merged(traces, os.fspath(path), offsets)
+        write_merged([json.loads(text) for text in traces], os.fspath(path), offsets)
     dist.barrier(group)
