@@ -117,7 +117,10 @@ from treadle.distributed.rendezvous import register_rendezvous_handler, rendezvo
 from treadle.distributed.store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from treadle.distributed.work import Work
 
-__getattr__ = _names.attributes_of(__name__)
+# Imported when they are first used: they need more than a program of groups does.
+__getattr__ = _names.attributes_of(
+    __name__, {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh"}
+)
 
 __all__ = [
     "AllToAllOptions",
