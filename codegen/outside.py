@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import importlib.util
 import keyword
-import subprocess
 from pathlib import Path
 from typing import Union
 
 from .diagnostics import CodegenError
+from .entries import MODEL, write_model
 from .library import outside
 from .model.load import load
 
@@ -31,9 +31,6 @@ if importlib.util.find_spec("jinja2") is None:
 from .reference import pages  # noqa: E402  these need jinja2
 from .render import Renderer, write_if_changed  # noqa: E402
 
-PACKAGE = Path(__file__).parent.parent
-SCHEMAC = PACKAGE / "bin" / "schemac"
-MODEL = PACKAGE / "opmodel.json"
 __all__ = ["CodegenError", "check_name", "generate"]
 
 BANNERS = ("// Generated from ", "# Generated from ")
@@ -68,7 +65,7 @@ def generate(
     folder = out / name
     folder.mkdir(parents=True, exist_ok=True)
     model_file = folder / "opmodel.json"
-    _run_schemac(functions, derivatives, name, model_file)
+    write_model(functions, derivatives, name, model_file)
     model = load(model_file)
     renderer = Renderer(model, shards, outside(name, load(MODEL)))
     made = [model_file]
@@ -81,18 +78,6 @@ def generate(
         made.append(out / "docs" / path)
     _remove_stale(folder, set(made))
     return [*made, folder / "py.typed"]
-
-
-def _run_schemac(
-    functions: Union[str, Path], derivatives: Union[str, Path, None], name: str, model: Path
-) -> None:
-    command = [str(SCHEMAC), "--functions", str(functions), "--library", name]
-    command += ["--base", str(MODEL), "--out", str(model)]
-    if derivatives is not None:
-        command += ["--derivatives", str(derivatives)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise CodegenError(done.stderr.partition("\nusage:")[0].strip())
 
 
 def _remove_stale(folder: Path, made: set[Path]) -> None:

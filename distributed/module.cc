@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include "distributed/group.h"
+#include "distributed/mpi/library.h"
 #include "distributed/reduction.h"
 
 namespace py = pybind11;
@@ -178,6 +179,18 @@ PYBIND11_MODULE(_engine, module) {
         const py::gil_scoped_release unlock;
         group.shut_down(in_milliseconds(timeout));
       });
+
+  module.def("mpi_is_there", &mpi_is_there);
+  module.def("mpi_start", [] {
+    const py::gil_scoped_release unlock;
+    const MpiPlace place = mpi_start();
+    return std::make_pair(place.rank, place.size);
+  });
+  module.def("mpi_finish", &mpi_finish, Unlocked());
+  module.def("mpi_connect", [](const std::vector<int>& members, const std::string& name) {
+    const py::gil_scoped_release unlock;
+    return mpi_connect(members, name);
+  });
 
   module.def("can_reduce", [](int op, int dtype) {
     return can_reduce(static_cast<ReduceOp>(op), static_cast<treadle::ScalarType>(dtype));

@@ -59,6 +59,7 @@ PyObject* init() {
     init_device_trace(module.get());
     init_library(module.get());
     init_outside(module.get());
+    init_tvm_ffi(module.get());
     return module.release();
   });
 }

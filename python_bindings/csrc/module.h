@@ -34,5 +34,6 @@ void init_tensor_groups(PyObject* module);          // tensor_groups.cc
 void init_layouts(PyObject* module);                // tensors/layouts.cc
 void init_library(PyObject* module);                // library.cc
 void init_outside(PyObject* module);                // library/outside.cc
+void init_tvm_ffi(PyObject* module);                // exchange/tvm_ffi.cc
 
 }  // namespace treadle::python

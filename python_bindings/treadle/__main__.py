@@ -3,6 +3,7 @@
 python -m treadle explain add      what an operator is, and where each part of it is written
 python -m treadle ops --table      every operator with its dtypes on each device
 python -m treadle ops --count      how many operators there are, and what each has
+python -m treadle check-kernel relu kernels.py:relu    what is wrong with a kernel
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -31,7 +32,21 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     form = ops.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="the table for a page")
     form.add_argument("--json", action="store_true", help="the table for programs")
-    args = parser.parse_args(argv)
+    check = commands.add_parser("check-kernel", help="what is wrong with a kernel of an operator")
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["check-kernel"]:
+        try:
+            from treadle_testing.kernels import command
+        except ImportError as error:
+            print(
+                f"check-kernel: expected the package treadle-testing, got none ({error}); install "
+                "it with: pip install treadle-testing",
+                file=sys.stderr,
+            )
+            return 2
+        command.add_arguments(check)
+        return command.run(parser.parse_args(given))
+    args = parser.parse_args(given)
 
     try:
         print(_ops(args) if args.command == "ops" else _explain(args.name))

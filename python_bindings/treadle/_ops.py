@@ -269,20 +269,27 @@ class _Ops(types.ModuleType):
         importlib.import_module(module)
 
     def load_library(self, path: Any) -> None:
-        """Load a shared library, whose operators are known from then on. OSError where that cannot
-        be done, ImportError where it was built for another Treadle, RuntimeError where what it
-        registers is refused. In place of a library of torchvision's or torchaudio's, which is for
-        PyTorch, the package's own operators of those names are defined."""
+        """Load a shared library, whose operators are known from then on: one for Treadle, or one
+        that was compiled for PyTorch and calls it by its stable ABI. OSError where that cannot be
+        done, ImportError where it was built for another Treadle or needs other functions of
+        PyTorch, RuntimeError where what it registers is refused. In place of such a library of
+        torchvision's or torchaudio's the package's own operators of those names are defined."""
         import os
 
+        from treadle import _stable_abi
         from treadle.utils import operator_library
 
         path = os.path.realpath(os.fspath(path))
+        if path in self.loaded_libraries:
+            return
+        needs = _stable_abi.needs_of(path) if os.path.isfile(path) else _stable_abi.Needs()
         replacement = _replacement_of(path)
-        if replacement is None:
-            operator_library.load_file(path)
-        else:
+        if replacement is not None and _stable_abi.why_not(path, needs):
             importlib.import_module(replacement)
+        elif _stable_abi.is_for_pytorch(needs):
+            _stable_abi.load(path, needs)
+        else:
+            operator_library.load_file(path)
         self.loaded_libraries.add(path)
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple, Union
 
 from treadle import _C, _names
 from treadle._C import Tensor
@@ -35,6 +35,9 @@ istft, split, stft = _C.istft, _C.split, _C.stft
 has_torch_function = _C._has_torch_function
 has_torch_function_unary = _C._has_torch_function_unary
 has_torch_function_variadic = _C._has_torch_function_variadic
+
+# Of DLPack: the number of the CPU's kind of device, and the version that this package reads.
+_DL_CPU, _DLPACK_VERSION = 1, (1, 3)
 
 
 def is_tensor(obj: Any) -> bool:
@@ -128,15 +131,33 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Optional[bool] = N
     """A tensor over the memory of another library's, through DLPack; on `device`, if one is given.
     With `copy=True` it is over memory of its own; BufferError with `copy=False` where the device
     takes a copy."""
-    taken = _C.from_dlpack(ext_tensor)
-    where = taken.device if device is None else _C.device(device)
+    wanted = None if device is None else _C.device(device)
+    taken, copied = _taken_from_dlpack(ext_tensor, wanted, copy)
+    where = taken.device if wanted is None else wanted
     if where.type != taken.device.type or where.index not in (None, taken.device.index):
         if copy is False:
             raise BufferError(
                 f"from_dlpack: expected device {taken.device} without a copy, got {where}"
             )
         return taken.to(where)
-    return taken.clone() if copy else taken
+    return taken.clone() if copy and not copied else taken
+
+
+def _taken_from_dlpack(ext_tensor: Any, device: Any, copy: Optional[bool]) -> Tuple[Tensor, bool]:
+    """A tensor of another library, and whether that has made a copy for it."""
+    to_cpu = device is not None and device.type == "cpu" and hasattr(ext_tensor, "__dlpack__")
+    moves = to_cpu and int(ext_tensor.__dlpack_device__()[0]) != _DL_CPU
+    if hasattr(ext_tensor, "__dlpack__") and (moves or copy is not None):
+        options: Dict[str, Any] = {"max_version": _DLPACK_VERSION}
+        if copy is not None:
+            options["copy"] = copy
+        if moves:
+            options["dl_device"] = (_DL_CPU, 0)
+        try:
+            return _C.from_dlpack(ext_tensor.__dlpack__(**options)), copy is True
+        except TypeError:
+            pass  # made before these arguments
+    return _C.from_dlpack(ext_tensor), False
 
 
 def histogramdd(

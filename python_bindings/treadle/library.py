@@ -57,6 +57,7 @@ __all__ = [
     "get_ctx",
     "impl",
     "impl_abstract",
+    "impl_tvm_ffi",
     "infer_schema",
     "opcheck",
     "register_autocast",
@@ -163,6 +164,32 @@ def impl(
         return function
 
     return register if func is None else register(func)
+
+
+def impl_tvm_ffi(
+    qualname: str,
+    kernel: str,
+    *,
+    device: str = "CPU",
+    dtypes: Sequence[_C.dtype] = (),
+    lib: Optional[Library] = None,
+) -> None:
+    """Register a function of the tvm-ffi interface as the kernel of "my_ns::name": `kernel` is its
+    library and its name, "libmine.so:relu_cpu", the symbol __tvm_ffi_relu_cpu.
+
+    The function is given the operator's arguments in the order of its schema, then a contiguous
+    tensor for each result, which it fills. One without `dtypes` is for all. An operator that a
+    program defines needs register_fake for the shapes of its results.
+
+    ValueError for another text, a device other than the CPU and a library without the function;
+    RuntimeError for an unknown operator, one whose kernel does not fill its results, and a library
+    that cannot be loaded.
+    """
+    from treadle._library import tvm_ffi
+
+    full = _qualname("impl_tvm_ffi", qualname)
+    library = _library_of(full, "IMPL", lib)
+    tvm_ffi.register(library, full, kernel, device, caller(), dtypes)
 
 
 def register_kernel(

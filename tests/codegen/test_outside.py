@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from treadle.codegen import outside
+from treadle.codegen import entries
 from treadle.codegen.outside import CodegenError, generate
 
 import treadle
@@ -305,4 +305,4 @@ def test_the_package_carries_what_the_build_uses() -> None:
     tree = Path(__file__).resolve().parents[2] / "codegen"
     for path in [*tree.rglob("*.py"), *tree.glob("templates/*.j2")]:
         assert (package / path.relative_to(tree)).read_bytes() == path.read_bytes(), path
-    assert outside.SCHEMAC.exists()
+    assert entries.SCHEMAC.exists()

@@ -194,6 +194,14 @@ class EntryReader {
            });
   }
 
+  // A function of a library that is loaded with the entry's: 'tvm_ffi:libmine.so:relu_cpu'.
+  static bool is_tvm_ffi(const std::string& kernel) {
+    constexpr std::string_view kPrefix = "tvm_ffi:";
+    const std::size_t last = kernel.rfind(':');
+    return kernel.starts_with(kPrefix) && last > kPrefix.size() &&
+           schema::is_identifier(kernel.substr(last + 1));
+  }
+
   void add_dispatch(const Word& key, const std::optional<SourceText>& kernel) {
     const bool any_device = key.text == "Composite" || key.text == "View";
     if (!is_dispatch_key(key.text)) {
@@ -223,7 +231,8 @@ class EntryReader {
       return;
     }
     const std::string name = kernel ? kernel->text() : op().schema.name.base;
-    for (std::size_t begin = 0; begin <= name.size();) {
+    const bool outside = !any_device && is_tvm_ffi(name);
+    for (std::size_t begin = 0; !outside && begin <= name.size();) {
       const std::size_t end = std::min(name.find("::", begin), name.size());
       if (!schema::is_identifier(name.substr(begin, end - begin))) {
         reject_dispatch(

@@ -18,11 +18,26 @@ constexpr const char* kVersionedName = "dltensor_versioned";
 constexpr const char* kUsedVersionedName = "used_dltensor_versioned";
 constexpr int32_t kDLCpu = 1;
 
-DLDataType to_dl(ScalarType dtype) {
+// The type codes of dtypes that are no plain numbers; 0 for all others.
+uint8_t code_of_stored(ScalarType dtype) {
+  switch (dtype) {
+    case ScalarType::Float8_e4m3fn: return 10;
+    case ScalarType::Float8_e4m3fnuz: return 11;
+    case ScalarType::Float8_e5m2: return 12;
+    case ScalarType::Float8_e5m2fnuz: return 13;
+    case ScalarType::Float8_e8m0fnu: return 14;
+    case ScalarType::Float4_e2m1fn_x2: return 17;
+    default: return 0;
+  }
+}
+
+std::optional<DLDataType> find_dl(ScalarType dtype) {
   const auto bits = static_cast<uint8_t>(item_size(dtype) * 8);
+  if (dtype == ScalarType::Float4_e2m1fn_x2) return DLDataType{17, 4, 2};  // two in a byte
+  if (const uint8_t code = code_of_stored(dtype)) return DLDataType{code, bits, 1};
+  if (dtype == ScalarType::Complex32) return DLDataType{5, bits, 1};
+  if (is_stored(dtype)) return std::nullopt;
   uint8_t code = 0;
-  check<ErrorKind::Type>(!is_stored(dtype) || dtype == ScalarType::Complex32, OpName("__dlpack__"),
-                         "expected a dtype that others know, got ", dtype);
   if (dtype == ScalarType::Bool)
     code = 6;
   else if (is_integral(dtype, false) && !is_signed(dtype))
@@ -33,19 +48,7 @@ DLDataType to_dl(ScalarType dtype) {
     code = 2;
   else if (is_complex(dtype))
     code = 5;
-  return {code, bits, 1};
-}
-
-ScalarType from_dl(DLDataType type) {
-  for (int i = 0; i < kNumScalarTypes; ++i) {
-    const auto dtype = static_cast<ScalarType>(i);
-    const DLDataType candidate = to_dl(dtype);
-    if (candidate.code == type.code && candidate.bits == type.bits && type.lanes == 1) return dtype;
-  }
-  fail<ErrorKind::Type>(OpName("from_dlpack"),
-                        "expected an element type that is a dtype, got type code ",
-                        int64_t{type.code}, " with ", int64_t{type.bits}, " bits and ",
-                        int64_t{type.lanes}, " lanes");
+  return DLDataType{code, bits, 1};
 }
 
 // The state of an exported tensor as long as the consumer holds it. The tensor itself may get
@@ -66,19 +69,14 @@ struct Export {
 
 template <class Managed>
 Managed* make_export(const Tensor& t) {
-  check<ErrorKind::Runtime>(!t.impl()->is_conj() && !t.impl()->is_neg(), OpName("__dlpack__"),
-                            "expected a tensor whose bytes are its values, got one whose "
-                            "is_conj() or is_neg() is True; use resolve_conj() or resolve_neg()");
+  DLTensor described;
+  describe_for_export(t, described);  // where it throws, nothing is held yet
   auto e = std::make_unique<Export<Managed>>(t);
   e->managed.context = e.get();
   e->managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->context); };
-  e->managed.tensor = {t.numel() ? named("__dlpack__", [&] { return t.data(); }) : nullptr,
-                       {kDLCpu, 0},
-                       static_cast<int32_t>(t.dim()),
-                       to_dl(t.dtype()),
-                       e->sizes.data(),
-                       e->strides.data(),
-                       0};
+  e->managed.tensor = described;
+  e->managed.tensor.shape = e->sizes.data();
+  e->managed.tensor.strides = e->strides.data();
   return &e.release()->managed;
 }
 
@@ -96,7 +94,7 @@ Tensor import_tensor(const DLTensor& dl, std::shared_ptr<void> owner, bool read_
                                    int64_t{dl.device.type});
   check<ErrorKind::Value>(dl.ndim >= 0 && dl.ndim <= 64, OpName("from_dlpack"),
                           "expected 0 to 64 dimensions, got ", int64_t{dl.ndim});
-  const ScalarType dtype = from_dl(dl.dtype);
+  const ScalarType dtype = dtype_of_dl(dl.dtype, "from_dlpack");
   const DimVector sizes(dl.shape, dl.shape + dl.ndim);
   const int64_t numel = checked_numel(sizes, item_size(dtype));
   if (numel == 0) return empty_cpu(sizes, dtype);
@@ -142,10 +140,8 @@ Tensor from_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kVersionedName)) {
     auto* managed =
         static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kVersionedName));
-    check<ErrorKind::Runtime>(managed->version.major == 1, OpName("from_dlpack"),
-                              "expected DLPack version 1, got ", uint64_t{managed->version.major});
     checked(PyCapsule_SetName(capsule, kUsedVersionedName));
-    return import_tensor(managed->tensor, take_over(managed), managed->flags & 1);
+    return take_versioned(managed);
   }
   if (PyCapsule_IsValid(capsule, kName)) {
     auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kName));
@@ -163,20 +159,75 @@ void refuse_export(const std::string& message) {
   throw PythonError{};
 }
 
-PyObject* tensor_to_dlpack(const Tensor& t, bool versioned) {
+ScalarType dtype_of_dl(DLDataType type, const char* op) {
+  for (int i = 0; i < kNumDtypes; ++i) {
+    const auto candidate = find_dl(static_cast<ScalarType>(i));
+    if (candidate && candidate->code == type.code && candidate->bits == type.bits &&
+        candidate->lanes == type.lanes)
+      return static_cast<ScalarType>(i);
+  }
+  fail<ErrorKind::Type>(OpName(op), "expected an element type that is a dtype, got type code ",
+                        int64_t{type.code}, " with ", int64_t{type.bits}, " bits and ",
+                        int64_t{type.lanes}, " lanes");
+}
+
+DLDataType dl_type(ScalarType dtype, const char* op) {
+  const auto type = find_dl(dtype);
+  check<ErrorKind::Type>(type.has_value(), OpName(op), "expected a dtype that others know, got ",
+                         dtype);
+  return *type;
+}
+
+void describe_tensor(const Tensor& t, DLTensor& out, const char* op) {
+  check<ErrorKind::Runtime>(t.is_cpu() && t.is_strided(), OpName(op),
+                            "expected a strided tensor on the cpu, got one on ", t.device(),
+                            " of layout ", name_of(t.layout()));
+  check<ErrorKind::Runtime>(!t.impl()->is_conj() && !t.impl()->is_neg(), OpName(op),
+                            "expected a tensor whose bytes are its values, got one whose "
+                            "is_conj() or is_neg() is True; use resolve_conj() or resolve_neg()");
+  out = {t.numel() ? named(op, [&] { return t.data(); }) : nullptr,
+         {kDLCpu, 0},
+         static_cast<int32_t>(t.dim()),
+         dl_type(t.dtype(), op),
+         const_cast<int64_t*>(t.sizes().data()),
+         const_cast<int64_t*>(t.strides().data()),
+         0};
+}
+
+void describe_for_export(const Tensor& t, DLTensor& out) {
+  if (!t.is_cpu()) refuse_export(str("expected a tensor on the cpu, got one on ", t.device()));
+  if (!find_dl(t.dtype()))
+    refuse_export(str("expected a dtype that others know, got ", t.dtype()));
+  describe_tensor(t, out, "__dlpack__");
+}
+
+DLManagedTensorVersioned* make_versioned(const Tensor& t, DLPackVersion version, uint64_t flags) {
+  auto* managed = make_export<DLManagedTensorVersioned>(t);
+  managed->version = version;
+  managed->flags = flags | (t.storage()->writable() ? 0 : kDLReadOnly);
+  return managed;
+}
+
+Tensor take_versioned(DLManagedTensorVersioned* managed) {
+  const std::shared_ptr<void> owner = take_over(managed);
+  check<ErrorKind::Runtime>(managed->version.major == kDLPackVersion.major, OpName("from_dlpack"),
+                            "expected DLPack version 1, got ", uint64_t{managed->version.major});
+  return import_tensor(managed->tensor, owner, managed->flags & kDLReadOnly);
+}
+
+PyObject* tensor_to_dlpack(const Tensor& t, std::optional<DLPackVersion> version, bool copied) {
   if (t.requires_grad())
     refuse_export("expected a tensor that does not require grad; detach it first");
-  if (!t.is_cpu()) refuse_export(str("expected a tensor on the cpu, got one on ", t.device()));
-  if (!versioned) {
+  if (!version) {
+    if (t.is_cpu() && t.is_strided() && !t.storage()->writable())
+      refuse_export("expected max_version = (1, 0) or later for a tensor that is read-only");
     auto* managed = make_export<DLManagedTensor>(t);
     PyObject* capsule =
         PyCapsule_New(managed, kName, [](PyObject* c) { free_unused<DLManagedTensor>(c, kName); });
     if (!capsule) managed->deleter(managed);
     return Object(capsule).release();
   }
-  auto* managed = make_export<DLManagedTensorVersioned>(t);
-  managed->version = {1, 0};
-  managed->flags = t.storage()->writable() ? 0 : 1;
+  auto* managed = make_versioned(t, *version, copied ? kDLIsCopied : 0);
   PyObject* capsule = PyCapsule_New(managed, kVersionedName, [](PyObject* c) {
     free_unused<DLManagedTensorVersioned>(c, kVersionedName);
   });
@@ -193,7 +244,8 @@ Tensor tensor_from_dlpack(PyObject* source) {
     throw PythonError{};
   }
   Object none_args(PyTuple_New(0));
-  Object keywords(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
+  Object keywords(Py_BuildValue("{s:(II)}", "max_version", kDLPackVersion.major,
+                                kDLPackVersion.minor));
   Object capsule =
       Object::maybe(call_python(PyObject_Call, method.get(), none_args.get(), keywords.get()));
   if (!capsule) {

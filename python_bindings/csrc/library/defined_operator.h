@@ -179,6 +179,8 @@ class LibraryPacket {
 
 // Python kernels of generated operators, for devices whose backend has none: library_kernels.cc.
 // The function implements the operator's first form; the others are derived from it.
+// RuntimeError for an unknown name, with the known ones.
+DeviceType device_type_of(const std::string& name);
 void set_generated_kernel(Operator& op, DeviceType device, PyObject* function, KernelOrigin place);
 void clear_generated_kernel(Operator& op, DeviceType device);
 // function(operator, *args, **kwargs) for every operator without a kernel for the device.

@@ -9,11 +9,23 @@
 #include "core/dispatch/dispatcher.h"
 #include "python_bindings/csrc/arguments/casters.h"
 #include "python_bindings/csrc/library/defined_operator.h"
+#include "python_bindings/csrc/library/stable_abi.h"
 #include "python_bindings/csrc/module.h"
 
 namespace py = pybind11;
 
 namespace treadle::python {
+
+DeviceType device_type_of(const std::string& name) {
+  for (int d = 0; d < num_device_types(); ++d) {
+    if (name_of(static_cast<DeviceType>(d)) == name) return static_cast<DeviceType>(d);
+  }
+  std::string known;
+  for (int d = 0; d < num_device_types(); ++d)
+    known += str(d ? ", " : "", name_of(static_cast<DeviceType>(d)));
+  fail<ErrorKind::Runtime>("expected the name of a device, one of ", known, ", got '", name, "'");
+}
+
 namespace {
 
 KernelOrigin place_of(const std::string& file, int line) {
@@ -26,16 +38,6 @@ LibraryOperator& defined(const std::string& name) {
                             "expected an operator that was defined at run time, got one of the "
                             "library's own");
   return op;
-}
-
-DeviceType device_type_of(const std::string& name) {
-  for (int d = 0; d < num_device_types(); ++d) {
-    if (name_of(static_cast<DeviceType>(d)) == name) return static_cast<DeviceType>(d);
-  }
-  std::string known;
-  for (int d = 0; d < num_device_types(); ++d)
-    known += str(d ? ", " : "", name_of(static_cast<DeviceType>(d)));
-  fail<ErrorKind::Runtime>("expected the name of a device, one of ", known, ", got '", name, "'");
 }
 
 std::vector<std::string> device_names() {
@@ -208,6 +210,10 @@ void init_library(PyObject* module) {
   m.def("_library_devices", &device_names);
   m.def("_library_exclude_layer", &exclude_layer);
   m.def("_library_load", &load_library);
+  m.def(
+      "_library_stable_abi_functions",
+      [] { return reinterpret_cast<uintptr_t>(&stable_abi_functions()); },
+      "The address of the functions that the library of PyTorch's stable ABI is given.");
 }
 
 }  // namespace treadle::python

@@ -2,6 +2,7 @@
 // DLPack.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 
 #include "aten/engine/named_errors.h"
@@ -313,25 +314,39 @@ PyObject* dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
     check<ErrorKind::Value>(!call.has(1), OpName("__dlpack__"),
                             "expected stream = None on the cpu, got ",
                             call.has(1) ? type_text(call.object(1)) : "");
+    const auto pair = [&](size_t at, const char* name) {
+      PyObject* value = call.object(at);
+      check<ErrorKind::Type>(PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 2,
+                             OpName("__dlpack__"), "expected ", name,
+                             " to be a pair of ints, got ", type_text(value));
+      return std::pair{to_int("__dlpack__", PyTuple_GET_ITEM(value, 0)),
+                       to_int("__dlpack__", PyTuple_GET_ITEM(value, 1))};
+    };
+    const Tensor& self = call.tensor(0);
+    const std::optional<bool> copy = call.maybe_boolean(4);
+    bool moves = false;
     if (call.has(3)) {
-      check<ErrorKind::Type>(PyTuple_Check(call.object(3)) && PyTuple_GET_SIZE(call.object(3)) == 2,
-                             OpName("__dlpack__"), "expected dl_device to be a pair of ints, got ",
-                             type_text(call.object(3)));
-      const int64_t type = to_int("__dlpack__", PyTuple_GET_ITEM(call.object(3), 0));
-      if (type != 1) refuse_export(str("expected dl_device (1, 0), the cpu, got type ", type));
+      const auto [type, id] = pair(3, "dl_device");
+      if (type != 1 || id != 0)
+        refuse_export(str("expected dl_device (1, 0), the cpu, got (", type, ", ", id, ")"));
+      moves = !self.is_cpu();
+      if (moves && copy == false)
+        refuse_export(
+            str("expected a tensor on the cpu where copy is False, got one on ", self.device()));
     }
-    bool versioned = false;
+    // The version that the consumer knows, at most that of this library.
+    std::optional<DLPackVersion> version;
     if (call.has(2)) {
-      check<ErrorKind::Type>(PyTuple_Check(call.object(2)) && PyTuple_GET_SIZE(call.object(2)) == 2,
-                             OpName("__dlpack__"),
-                             "expected max_version to be a pair of ints, got ",
-                             type_text(call.object(2)));
-      versioned = to_int("__dlpack__", PyTuple_GET_ITEM(call.object(2), 0)) >= 1;
+      const auto [major, minor] = pair(2, "max_version");
+      if (major > 1)
+        version = kDLPackVersion;
+      else if (major == 1)
+        version = {1, static_cast<uint32_t>(std::clamp<int64_t>(minor, 0, kDLPackVersion.minor))};
     }
-    const bool copy = call.maybe_boolean(4).value_or(false);
-    return tensor_to_dlpack(
-        copy ? convert_to(call.tensor(0), std::nullopt, std::nullopt, true) : call.tensor(0),
-        versioned);
+    const bool copies = copy.value_or(false) || moves;
+    const std::optional<Device> device = moves ? std::optional(kCPU) : std::nullopt;
+    return tensor_to_dlpack(copies ? convert_to(self, std::nullopt, device, true) : self, version,
+                            copies);
   });
 }
 

@@ -17,6 +17,7 @@
 
 #include <vector>
 
+#include "python_bindings/csrc/exchange/dlpack.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/collector.h"
 #include "python_bindings/csrc/dispatch/dispatch_modes.h"
@@ -319,6 +320,7 @@ void init_tensor_type(PyObject* module) {
   // NumPy leaves `array + tensor` to the tensor.
   checked(PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type), "__array_priority__",
                                  Object(PyLong_FromLong(1000)).get()));
+  add_exchange_api(tensor_type);
   checked(PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)));
 }
 

@@ -74,13 +74,35 @@ def describe(operator: Union[str, Callable], *args: Any, **kwargs: Any) -> str:
         if "::" in name:
             raise ValueError(f"explain: expected no arguments for an operator of a library, {name}")
         return "\n".join(_call_lines(name, _is_method(operator, name), args, kwargs))
+    defined = [full for full in _overloads(name) if not entry_of(full)]
+    if defined:
+        return "\n\n".join("\n".join(_defined_lines(full)) for full in defined)
     blocks = ["\n".join(_entry_lines(entry)) for entry in _find(name)]
     return "\n\n".join(blocks)
+
+
+def _overloads(name: str) -> Sequence[str]:
+    """The operators of a name with its namespace, or the one of a name with its overload."""
+    names = _C._library_overloads(name.partition(".")[0]) if "::" in name else []
+    return [full for full in names if name in (full, full.partition(".")[0])]
+
+
+def _defined_lines(name: str) -> Iterable[str]:
+    """Of an operator that was defined while the program runs."""
+    facts = _C._describe_operator(name)
+    yield facts["schema"]
+    yield from _row("declared", [_place(facts["file"], facts["line"])])
+    places = {cell["device"]: _place(cell["file"], cell["line"]) for cell in facts["cells"]}
+    yield from _row("kernels", [f"{device}: {place}" for device, place in places.items()])
+    yield from _row("layers", _layer_lines(facts["layers"]))
 
 
 def _python_name(operator: Union[str, Callable]) -> str:
     if isinstance(operator, str):
         return operator
+    full = getattr(operator, "_qualified_op_name", getattr(operator, "_name", None))
+    if full is not None and not full.startswith("aten::"):
+        return full
     name = getattr(operator, "__name__", None)
     if name is None:
         raise TypeError(f"explain: expected an operator or its name, got {type(operator).__name__}")

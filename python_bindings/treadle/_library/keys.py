@@ -12,7 +12,7 @@ from typing import NamedTuple, Optional
 
 from treadle import _C
 
-_EVERYWHERE = {
+EVERYWHERE = {
     "": "composite",
     "CompositeImplicitAutograd": "composite",
     "CompositeExplicitAutograd": "default",
@@ -64,8 +64,8 @@ def device_of_key(key: str) -> Optional[str]:
 def read_key(key: str) -> Place:
     """The meaning of a key; RuntimeError for an unknown one."""
     name = key.rpartition(".")[2]
-    if name in _EVERYWHERE:
-        return Place(_EVERYWHERE[name], None)
+    if name in EVERYWHERE:
+        return Place(EVERYWHERE[name], None)
     device = device_of_key(name)
     if device is not None:
         return Place("device", device)
@@ -75,7 +75,7 @@ def read_key(key: str) -> Place:
             return Place(kind.lower(), device)
     if name in _OF_DEVICES:
         return Place("elsewhere", None)
-    known = [*(k for k in _EVERYWHERE if k), *_C._library_devices()]
+    known = [*(k for k in EVERYWHERE if k), *_C._library_devices()]
     raise RuntimeError(
         f"impl: expected a dispatch key or a device, one of {', '.join(known)}, got '{key}'"
     )

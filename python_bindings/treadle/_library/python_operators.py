@@ -21,6 +21,27 @@ def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
     return self.pin_memory()
 
 
+def _is_pinned(self: Tensor, device: Any = None) -> bool:
+    return self.is_pinned()
+
+
+def _from_file(
+    filename: str,
+    shared: Optional[bool] = None,
+    size: Optional[int] = 0,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Optional[bool] = None,
+) -> Tensor:
+    from treadle import from_file
+
+    return from_file(
+        filename, shared, size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory
+    )
+
+
 def _sparse_addmm(
     self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any = 1
 ) -> Tensor:
@@ -112,6 +133,12 @@ def _convolution(input: Tensor, weight: Tensor, bias: Any, *geometry: Any) -> Te
     return _C.convolution(input, weight, bias, *geometry[:-4])
 
 
+def _sum_out(
+    self: Tensor, dim: Any, keepdim: bool = False, *, dtype: Any = None, out: Tensor
+) -> Tensor:
+    return _C.sum(self, dim, keepdim, dtype=dtype, out=out)
+
+
 _WRITTEN: Dict[str, Tuple[str, Callable[..., Any]]] = {
     "aten::_convolution": (
         "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
@@ -121,6 +148,12 @@ _WRITTEN: Dict[str, Tuple[str, Callable[..., Any]]] = {
     ),
     "aten::_is_all_true": ("(Tensor self) -> Tensor", Tensor.all),
     "aten::_unsafe_view": ("(Tensor self, int[] size) -> Tensor", Tensor.reshape),
+    "aten::from_file": (
+        "(str filename, bool? shared=None, int? size=0, *, ScalarType? dtype=None, "
+        "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        _from_file,
+    ),
+    "aten::is_pinned": ("(Tensor self, Device? device=None) -> bool", _is_pinned),
     "aten::native_dropout": (
         "(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
         lambda input, p, train: native_dropout(input, p, train),
@@ -145,6 +178,12 @@ _WRITTEN: Dict[str, Tuple[str, Callable[..., Any]]] = {
         "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, "
         "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
         _convolution_backward,
+    ),
+    # PyTorch's name of the form that the library has as sum.dim_IntList_out.
+    "aten::sum.IntList_out": (
+        "(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, "
+        "Tensor(a!) out) -> Tensor(a!)",
+        _sum_out,
     ),
     "profiler::_record_function_enter": (
         "(str name, str? args=None) -> Tensor",

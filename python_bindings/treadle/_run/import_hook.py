@@ -19,7 +19,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import FunctionType, ModuleType
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
-from treadle import _C, _names
+from treadle import _C, _names, _stable_abi
 from treadle._names import pytorch_paths
 
 ALIAS = "torch"
@@ -154,6 +154,8 @@ class _Finder(importlib.metadata.DistributionFinder):
 
 
 _finder = _Finder()
+# Undoes what install() does about extension modules.
+_end_watch: List[Callable[[], None]] = []
 
 
 def install() -> None:
@@ -167,6 +169,7 @@ def install() -> None:
     if sys.modules.get(ALIAS, package) is not package:
         raise RuntimeError("install: expected that torch is not imported yet, but it is")
     sys.meta_path.insert(0, _finder)
+    _end_watch.append(_stable_abi.watch_extension_modules())
     if FOLDER not in sys.path:
         sys.path.insert(1, FOLDER)
     for name, module in list(sys.modules.items()):
@@ -183,6 +186,7 @@ def uninstall() -> None:
     if _finder not in sys.meta_path:
         return
     sys.meta_path.remove(_finder)
+    _end_watch.pop()()
     sys.path[:] = [folder for folder in sys.path if folder != FOLDER]
     for name in [name for name in sys.modules if _is_below(name, ALIAS)]:
         del sys.modules[name]

@@ -101,7 +101,8 @@ def _names_of_rows(works: Iterable[Any]) -> list[tuple[str, int, int, str]]:
 
 
 def write(path: str, entries: list[dict], facts: dict[str, Any]) -> None:
-    """Write a trace; a path that ends with .gz is compressed."""
+    """Write a trace; a path that ends with .gz is compressed. The fact baseTimeNanoseconds is the
+    time of day, since 1970, at which `ts` is 0."""
     content = {
         "schemaVersion": 1,
         "displayTimeUnit": "ms",

@@ -130,6 +130,8 @@ class profile:  # noqa: N801  PyTorch's name
         self._threads = _ThreadsJoin()
         self._facts: dict[str, Any] = {}
         self._recorded_ns = 0
+        self._begin_ns = 0
+        self._begin_of_day_ns = 0
 
     def __enter__(self) -> Optional["profile"]:
         if not self.enabled:
@@ -154,7 +156,9 @@ class profile:  # noqa: N801  PyTorch's name
         recorded_ns = time.monotonic_ns() - self._started_ns
         self._threads.stop()
         raw, stacks = _C._profiler_stop()
-        begin = min((event[4] for event in raw), default=0)
+        begin = min((event[4] for event in raw), default=self._started_ns)
+        self._begin_ns = begin
+        self._begin_of_day_ns = time.time_ns() - (time.monotonic_ns() - begin)
         threads: dict[int, int] = {}
         events = _events(raw, stacks, begin, threads)
         works: list[FunctionEvent] = []
@@ -229,13 +233,17 @@ class profile:  # noqa: N801  PyTorch's name
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events in the format that chrome://tracing and Perfetto show."""
+        _profiler_trace.write(path, *self._trace())
+
+    def _trace(self) -> tuple[list[dict], dict[str, Any]]:
+        """The entries of a trace, and its facts."""
         facts = {
             name: 1
             for name in ("record_shapes", "profile_memory", "with_stack", "with_flops")
             if getattr(self, name)
         }
         entries = _profiler_trace.events_of(self.function_events)
-        _profiler_trace.write(path, entries, {**facts, **self._facts})
+        return entries, {**facts, "baseTimeNanoseconds": self._begin_of_day_ns, **self._facts}
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write stacks with what was spent in them, as flame graphs are made from."""

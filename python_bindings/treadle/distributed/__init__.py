@@ -11,6 +11,7 @@ wait for it raise DistNetworkError.
 # SPDX-License-Identifier: Apache-2.0
 
 from treadle import _names
+from treadle.distributed._grad_bucket import BuiltinCommHookType, GradBucket
 from treadle.distributed._world import (
     GroupMember,
     default_pg_timeout,
@@ -92,7 +93,7 @@ from treadle.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, 
 from treadle.distributed.process_group import ProcessGroup
 from treadle.distributed.reduce_op import ReduceOp
 from treadle.distributed.reduce_op import make_premul_sum as _make_nccl_premul_sum
-from treadle.distributed.rendezvous import rendezvous
+from treadle.distributed.rendezvous import register_rendezvous_handler, rendezvous
 from treadle.distributed.store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from treadle.distributed.work import Work
 
@@ -107,6 +108,7 @@ __all__ = [
     "BackendConfig",
     "BarrierOptions",
     "BroadcastOptions",
+    "BuiltinCommHookType",
     "DebugLevel",
     "DistBackendError",
     "DistError",
@@ -114,6 +116,7 @@ __all__ = [
     "DistStoreError",
     "FileStore",
     "GatherOptions",
+    "GradBucket",
     "GroupMember",
     "HashStore",
     "P2POp",
@@ -173,6 +176,7 @@ __all__ = [
     "reduce_scatter",
     "reduce_scatter_single",
     "reduce_scatter_tensor",
+    "register_rendezvous_handler",
     "rendezvous",
     "scatter",
     "scatter_object_list",

@@ -7,15 +7,17 @@ The engine takes addresses of contiguous memory. Other tensors are copied to suc
 
 from __future__ import annotations
 
+import weakref
 import zlib
 from datetime import timedelta
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
-import treadle
 from treadle import _C
 from treadle._C import Tensor
 from treadle.autograd.grad_mode import no_grad
 from treadle.distributed import options as opts_of
+from treadle.distributed.debug import DebugLevel, get_debug_level
+from treadle.distributed.errors import DistError
 from treadle.distributed.reduce_op import PremulSum, ReduceOp
 from treadle.distributed.work import EngineWork
 
@@ -39,7 +41,7 @@ _DTYPES = (
     "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 "
     "complex64 complex128"
 ).split()
-_NUMBERS = {getattr(treadle, name): number for number, name in enumerate(_DTYPES)}
+_NUMBERS = {getattr(_C, name): number for number, name in enumerate(_DTYPES)}
 
 ANY_RANK = -1
 
@@ -122,6 +124,8 @@ class EngineGroup:
         self._rank, self._size = engine.rank, engine.size
         self._backend_name = engine.name
         self.timeout = timeout
+        self._watch: Any = None  # a treadle.distributed._faults.Watch
+        self._watched: Any = None  # a weak reference to the group, as the watch knows it
 
     def rank(self) -> int:
         """The rank of this process."""
@@ -134,6 +138,23 @@ class EngineGroup:
     def name(self) -> str:
         """The name of the engine."""
         return str(self._backend_name)
+
+    def watch(self, watch: Any, group: Any) -> None:
+        """Let a Watch say who is at fault where a call fails."""
+        self._watch, self._watched = watch, weakref.ref(group)
+
+    def _explained(self, error: DistError, is_message: bool = False) -> DistError:
+        """The error as the program shall see it."""
+        group = None if self._watched is None else self._watched()
+        return error if group is None else self._watch.explained(group, error, is_message)
+
+    def _check(self, name: str, like: Optional[Tensor], root: int, seconds: float) -> None:
+        """Compare a call with those of the other ranks, where the program asks for that."""
+        group = None if self._watched is None else self._watched()
+        if group is not None and get_debug_level() == DebugLevel.DETAIL:
+            dtype, shape = (0, []) if like is None else (_number(like.dtype), list(like.shape))
+            mine = {"name": name, "dtype": dtype, "shape": shape, "root": root}
+            self._watch.check(group, mine, timedelta(seconds=seconds))
 
     def _seconds(self, timeout: Optional[timedelta]) -> float:
         return (self.timeout if timeout is None else timeout).total_seconds()
@@ -151,7 +172,9 @@ class EngineGroup:
         after: Optional[Callable[[], None]] = None,
     ) -> EngineWork:
         like = inputs[0] if inputs else outputs[0] if outputs else None
-        handle = self.group.run(
+        seconds = self._seconds(opts.timeout)
+        self._check(name, like, root, seconds)
+        arguments = (
             name,
             function,
             0 if like is None else _number(like.dtype),
@@ -161,10 +184,14 @@ class EngineGroup:
             [_address(t) for t in inputs],
             [_address(t) for t in outputs],
             [] if like is None else list(like.shape),
-            self._seconds(opts.timeout),
+            seconds,
             opts.asyncOp,
         )
-        work = EngineWork(handle, result, (inputs, outputs), after)
+        try:
+            handle = self.group.run(*arguments)
+        except DistError as error:
+            raise self._explained(error) from None
+        work = EngineWork(handle, result, (inputs, outputs), after, self._explained)
         if handle is None:
             work.wait()
         return work
@@ -432,28 +459,35 @@ class EngineGroup:
     def _post(
         self, name: str, function: int, tensor: Tensor, place: Tensor, peer: int, tag: int
     ) -> Any:
-        return self.group.post(
-            name,
-            function,
-            _number(tensor.dtype),
-            peer,
-            tag,
-            _address(place),
-            list(tensor.shape),
-            self._seconds(None),
-        )
+        try:
+            return self.group.post(
+                name,
+                function,
+                _number(tensor.dtype),
+                peer,
+                tag,
+                _address(place),
+                list(tensor.shape),
+                self._seconds(None),
+            )
+        except DistError as error:
+            raise self._explained_message(error) from None
+
+    def _explained_message(self, error: DistError) -> DistError:
+        return self._explained(error, is_message=True)
 
     def send(self, tensors: List[Tensor], dst: int, tag: int, name: str = "send") -> EngineWork:
         """Begin to send a tensor to a rank."""
         place = _plain(tensors[0])
         handle = self._post(name, _SEND, tensors[0], place, dst, tag)
-        return EngineWork(handle, tensors, place)
+        return EngineWork(handle, tensors, place, None, self._explained_message)
 
     def recv(self, tensors: List[Tensor], src: int, tag: int, name: str = "recv") -> EngineWork:
         """Begin to receive a tensor from a rank."""
         places = _Places(tensors)
         handle = self._post(name, _RECEIVE, tensors[0], places.tensors[0], src, tag)
-        return EngineWork(handle, tensors, places.tensors, places.after)
+        explain = self._explained_message
+        return EngineWork(handle, tensors, places.tensors, places.after, explain)
 
     def recv_anysource(self, tensors: List[Tensor], tag: int, name: str = "recv") -> EngineWork:
         """Begin to receive a tensor from the rank whose message comes first."""

@@ -13,11 +13,11 @@ from datetime import timedelta
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from treadle import _C
-from treadle.distributed.backend import Backend, BackendConfig, is_registered, is_there, make
+from treadle.distributed.backend import Backend, BackendConfig, is_registered, is_there, make, mpi_place
 from treadle.distributed.errors import DistError, DistStoreError
 from treadle.distributed.process_group import DEFAULT_TIMEOUT, ProcessGroup
 from treadle.distributed.rendezvous import rendezvous
-from treadle.distributed.store import PrefixStore, Store
+from treadle.distributed.store import FileStore, HashStore, PrefixStore, Store, TCPStore
 
 default_pg_timeout = DEFAULT_TIMEOUT
 
@@ -44,6 +44,7 @@ class _World:
         self.groups: List[ProcessGroup] = []
         self.count = 0
         self.local: Dict[Tuple[int, ...], int] = {}
+        self.watch: Any = None  # a _faults.Watch, where there is one
 
 
 _world = _World()
@@ -152,7 +153,8 @@ def _joined(
     joined before belongs to an earlier group, whose first process has not ended it yet."""
     end = time.monotonic() + timeout.total_seconds()
     while True:
-        store, place, size = rendezvous(init_method or "env://", rank, world_size, timeout)
+        url = init_method or "env://"
+        store, place, size = next(rendezvous(url, rank, world_size, timeout=timeout))
         try:
             count = store.add(f"joined/{place}", 1)
         except DistError:
@@ -185,8 +187,8 @@ def init_process_group(
 ) -> None:
     """Join the group of all processes; returns when all have joined. They find each other by
     `init_method` (see rendezvous), by default env://, or by a store. Later calls wait for at most
-    `timeout`, by default 30 minutes. `backend` is "gloo" (by default, on the CPU), one that was
-    registered, or one for each type of device: "cpu:gloo,cuda:mine".
+    `timeout`, by default 30 minutes. `backend` is "gloo" (by default, on the CPU), "mpi"
+    in a program that mpirun started, which knows the ranks, one that was registered, or one for each type of device: "cpu:gloo,cuda:mine".
 
     ValueError if the group is there already, or something is missing; RuntimeError for a backend
     that is not there; DistNetworkError, DistStoreError if not all join in time.
@@ -200,7 +202,10 @@ def init_process_group(
     device = _checked_device(function, device_id, config)
     limit = timeout or default_pg_timeout
     own: Optional[Store] = None
-    if store is None:
+    if set(config.get_device_backend_map().values()) == {Backend.MPI}:
+        rank, world_size = _place_in_mpi(function, rank, world_size)
+        store = HashStore()  # MPI finds the processes
+    elif store is None:
         own, rank, world_size = _joined(init_method, rank, world_size, limit)
         found = own
     elif init_method is not None:
@@ -223,7 +228,40 @@ def init_process_group(
     _world.store, _world.own_store, _world.config = found, own, config
     _world.count, _world.groups = 0, [whole]
     _world.default = GroupMember.WORLD = whole
+    _begin_watch(own, rank, world_size)
     _watch_the_process()
+
+
+def _begin_watch(own: Optional[Store], rank: int, world_size: int) -> None:
+    """Find out who is at fault when calls of groups fail, where the ranks share a store."""
+    assert _world.store is not None
+    root = _root(_world.store)
+    if world_size > 1 and isinstance(root, (FileStore, HashStore, TCPStore)):
+        from treadle.distributed._faults import Watch
+
+        is_agents = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        holder = 0 if own is not None and isinstance(root, TCPStore) and not is_agents else None
+        _world.watch = Watch(_world.store, rank, _world.groups, holder)
+        _watch_calls(_world.groups[0])
+
+
+def _watch_calls(group: ProcessGroup) -> None:
+    for backend in group._each_backend():
+        if _world.watch is not None and hasattr(backend, "watch"):
+            backend.watch(_world.watch, group)
+
+
+def _root(store: Store) -> Store:
+    return store._underlying_non_prefix_store if isinstance(store, PrefixStore) else store
+
+
+def _place_in_mpi(function: str, rank: int, world_size: int) -> Tuple[int, int]:
+    """What MPI says of this process. ValueError where the program says something else."""
+    place, size = mpi_place()
+    for name, given, expected in (("rank", rank, place), ("world_size", world_size, size)):
+        if given not in (-1, expected):
+            raise ValueError(f"{function}: expected {name} = {expected}, as MPI has, got {given}")
+    return place, size
 
 
 def _now() -> Any:
@@ -270,6 +308,7 @@ def new_group(
     made.bound_device_id = device if device is not None else whole.bound_device_id
     made.barrier(_now()).wait()  # no member ends the store before all have found each other
     _world.groups.append(made)
+    _watch_calls(made)
     return made
 
 
@@ -290,6 +329,8 @@ def destroy_process_group(group: AnyGroup = None) -> None:
 
 def _end(seconds: float) -> None:
     groups, store, rank = _world.groups, _world.own_store, get_rank()
+    if _world.watch is not None:
+        _world.watch.end()
     _world.__init__()  # type: ignore[misc]
     GroupMember.WORLD = None
     for each in groups:
@@ -299,8 +340,7 @@ def _end(seconds: float) -> None:
 
 
 def _end_store(store: Store, rank: int) -> None:
-    while isinstance(store, PrefixStore):
-        store = store.underlying_store
+    store = _root(store)
     with contextlib.suppress(DistError, OSError):
         if rank == 0:
             store.end()
@@ -392,12 +432,17 @@ def is_gloo_available() -> bool:
     return True
 
 
+def is_mpi_available() -> bool:
+    """Whether the transport "mpi" is there: whether the system has a library of MPI."""
+    return is_there(Backend.MPI)
+
+
 def is_nccl_available() -> bool:
     """Whether the transport between NVIDIA's devices is there."""
     return False
 
 
-is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
+is_ucc_available = is_xccl_available = is_nccl_available
 
 
 def is_backend_available(backend: str) -> bool:

@@ -104,13 +104,18 @@ def _load_entry_point(name: str) -> None:
 
 def is_registered(name: str) -> bool:
     """Whether a program or an installed package has registered a transport of this name."""
-    if name not in Backend._plugins:
+    # PyTorch, where it is installed, offers its own transports of the built-in names.
+    if name not in Backend._plugins and name not in (Backend.GLOO, Backend.MPI, Backend.NCCL):
         _load_entry_point(name)
     return name in Backend._plugins
 
 
 def is_there(name: str) -> bool:
     """Whether a transport can be used, by its name in lower case."""
+    if name == Backend.MPI:
+        from treadle.distributed import _engine
+
+        return bool(_engine.mpi_is_there())
     return name == Backend.GLOO or is_registered(name)
 
 
@@ -219,6 +224,29 @@ def _make_gloo(store: Store, rank: int, members: List[int], name: str, timeout: 
     return EngineGroup(engine, members, name, timeout)
 
 
+# ---- MPI -----------------------------------------------------------------------------------------
+
+
+def mpi_place() -> Tuple[int, int]:
+    """The rank of this process in MPI, and how many processes it has. Starts MPI, which then ends
+    with the program."""
+    import atexit
+
+    from treadle.distributed import _engine
+
+    place: Tuple[int, int] = _engine.mpi_start()
+    atexit.unregister(_engine.mpi_finish)
+    atexit.register(_engine.mpi_finish)
+    return place
+
+
+def _make_mpi(members: List[int], name: str, timeout: timedelta) -> Any:
+    from treadle.distributed import _engine
+    from treadle.distributed._engine_group import EngineGroup
+
+    return EngineGroup(_engine.mpi_connect(members, name), members, name, timeout)
+
+
 # ---- All -----------------------------------------------------------------------------------------
 
 
@@ -241,6 +269,8 @@ def make(
             store, rank, len(members), timeout, group_name, list(members)
         )
         return plugin.make(options, pg_options)
+    if name == Backend.MPI:
+        return _make_mpi(members, group_name, timeout)
     if name == Backend.GLOO:
         assert store is not None
         return _make_gloo(store, rank, members, group_name, timeout)

@@ -2,7 +2,9 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-from treadle.distributed._world import default_pg_timeout
+from treadle.distributed.process_group import DEFAULT_TIMEOUT
+
+default_pg_timeout = DEFAULT_TIMEOUT
 
 # The timeout of the transport for devices of CUDA, which is not here.
 default_pg_nccl_timeout = None

@@ -25,7 +25,7 @@ class DistStoreError(DistError):
     """A value of a store was not there in time."""
 
 
-class QueueEmptyError(DistError):
+class QueueEmptyError(DistStoreError):
     """A queue of a store is empty."""
 
 

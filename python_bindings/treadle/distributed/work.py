@@ -8,7 +8,7 @@ import threading
 from datetime import timedelta
 from typing import Any, Callable, List, Optional
 
-from treadle.distributed.errors import DistNetworkError
+from treadle.distributed.errors import DistError, DistNetworkError
 from treadle.futures import Future, collect_all
 
 
@@ -60,7 +60,7 @@ class Work:
 
 class EngineWork(Work):
     """A call that an engine does. `after` runs once, when the data is there: it copies the data to
-    where it belongs."""
+    where it belongs. `explain` makes the error that the program sees of the engine's."""
 
     def __init__(
         self,
@@ -68,7 +68,11 @@ class EngineWork(Work):
         tensors: Any,
         kept: Any = (),
         after: Optional[Callable[[], None]] = None,
+        explain: Optional[Callable[[DistError], DistError]] = None,
     ) -> None:
+        self._explain = explain
+        self._error: Optional[BaseException] = None
+        self._explaining = threading.Lock()
         self._handle = handle  # None where the call is done
         self._tensors = tensors
         self._kept = kept  # memory that the engine uses
@@ -99,14 +103,22 @@ class EngineWork(Work):
         return True
 
     def exception(self) -> Optional[BaseException]:
-        return None if self._handle is None else self._handle.exception()
+        if self._handle is None:
+            return None
+        error = self._handle.exception()
+        if error is None or self._explain is None:
+            return error
+        with self._explaining:
+            if self._error is None:
+                self._error = self._explain(error)
+        return self._error
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         seconds = None if timeout is None else timeout.total_seconds()
         if self._handle is not None:
             if not self._handle.wait(seconds):
                 raise DistNetworkError(f"wait: expected an end within {seconds:g} s, got none")
-            error = self._handle.exception()
+            error = self.exception()
             if error is not None:
                 raise error
         self._ended()

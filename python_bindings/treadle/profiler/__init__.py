@@ -16,6 +16,8 @@ Example:
 from treadle.autograd.profiler import kineto_available, record_function
 from treadle.autograd.profiler_util import DeviceType
 
+from ._communication import Communication
+from ._ranks import merge_chrome_traces
 from ._roofline import Roofline, roofline
 from .profiler import (
     ProfilerAction,
@@ -27,7 +29,7 @@ from .profiler import (
 )
 
 __all__ = [
-    "DeviceType", "ProfilerAction", "ProfilerActivity", "Roofline", "kineto_available",
-    "profile", "record_function", "roofline", "schedule", "supported_activities",
+    "Communication", "DeviceType", "ProfilerAction", "ProfilerActivity", "Roofline",
+    "kineto_available", "merge_chrome_traces", "profile", "record_function", "roofline", "schedule", "supported_activities",
     "tensorboard_trace_handler",
 ]  # fmt: skip

@@ -21,8 +21,11 @@ import time
 import warnings
 from typing import Any, Callable, Iterable, Optional
 
+from treadle.autograd import _profiler_trace
 from treadle.autograd import profiler as _recorder
 from treadle.autograd.profiler_util import EventList
+
+from . import _communication, _ranks
 
 
 class ProfilerActivity(enum.Enum):
@@ -163,6 +166,7 @@ class profile:  # noqa: N801  PyTorch's name
         self.step_rec_fn: Optional[_recorder.record_function] = None
         self.profiler: Optional[_recorder.profile] = None
         self._recording = False
+        self._calls: list[_communication.Communication] = []
         self._facts: list[tuple[str, str]] = []
 
     # ---- the steps ---------------------------------------------------------------------------
@@ -242,6 +246,8 @@ class profile:  # noqa: N801  PyTorch's name
     def _stop_recording(self) -> None:
         self._recording = False
         self._recorded()._stop()
+        calls = _communication.recorded(self._recorded()._begin_ns)
+        self._calls = [*self._calls, *calls] if self.acc_events else calls
 
     def _finish(self) -> None:
         self._stop_recording()
@@ -276,12 +282,39 @@ class profile:  # noqa: N801  PyTorch's name
         return self._recorded().report(row_limit)
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write the events in the format that chrome://tracing and Perfetto show; compressed if the
-        path ends with .gz."""
+        """Write the events, and the calls of treadle.distributed in rows of their own, in the format
+        that chrome://tracing and Perfetto show; compressed if the path ends with .gz."""
+        _profiler_trace.write(path, *self._trace())
+
+    def export_group_trace(self, path: str, group: Any = None) -> None:
+        """Write the traces of all processes of a group as one, on one clock, in the first of them.
+        All processes of the group call it."""
+        entries, facts = self._trace()
+        _ranks.gathered({**facts, "traceEvents": entries}, path, group)
+
+    def _trace(self) -> tuple[list[dict], dict[str, Any]]:
         recorded = self._recorded()
         for key, value in self._facts:
             recorded.add_metadata_json(key, value)
-        recorded.export_chrome_trace(path)
+        entries, facts = recorded._trace()
+        entries += _communication.entries_of(self._calls, os.getpid())
+        return entries, {**_communication.facts(), **facts}
+
+    def communication(self) -> list[_communication.Communication]:
+        """The calls of treadle.distributed in the last recording, in the order of their beginnings:
+        name, group, dtype, bytes, and when each was queued, started and ended."""
+        self._recorded()
+        return list(self._calls)
+
+    def communication_table(self) -> str:
+        """A table of bytes and time by function, group and dtype, with the share of the time in
+        which operators ran beside."""
+        return _communication.table(self._calls, self.events())
+
+    def communication_overlap(self, ranges: Iterable[str] = ()) -> float:
+        """The share of the time of all calls of treadle.distributed in which operators ran; with
+        names of ranges (record_function), in which one of these did. 0.0 without calls."""
+        return _communication.overlap(self._calls, self.events(), set(ranges))
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write stacks with what was spent in them, as flame graphs are made from."""

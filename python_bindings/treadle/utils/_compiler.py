@@ -81,8 +81,13 @@ def compile_flags() -> list[str]:
 
 
 def link_flags() -> list[str]:
-    """The flags that every extension is linked with: Treadle's two libraries, loaded already."""
-    return ["-shared", "-fopenmp", str(PACKAGE / "lib" / "libtreadle.so"), str(extension_file())]
+    """The flags that every extension is linked with: Treadle's two libraries, loaded already, and
+    that of PyTorch's stable ABI. The extension depends on those that it calls, so that one which
+    calls the stable ABI alone runs on PyTorch, too."""
+    library = PACKAGE / "lib"
+    libraries = [library / "libtreadle.so", extension_file(), library / "stable_abi/libtorch_cpu.so"]
+    flags = ["-Wl,--push-state,--as-needed", *map(str, libraries), "-Wl,--pop-state"]
+    return ["-shared", "-fopenmp", *flags]
 
 
 def compiler() -> list[str]:

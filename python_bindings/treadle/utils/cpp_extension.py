@@ -14,8 +14,9 @@ In the setup.py of a project:
         install_requires=[requirement()],
     )
 
-A source that ends with .yaml has the entries of operators: it is a library, whose module has their
-functions (treadle.codegen). Other sources define a module themselves, by TREADLE_MODULE of
+A source that includes torch/csrc/stable/library.h makes an extension for PyTorch's stable ABI, which
+runs on PyTorch, too. A source that ends with .yaml has the entries of operators: it is a library,
+whose module has their functions (treadle.codegen). Other sources define a module themselves, by TREADLE_MODULE of
 treadle/extension.h. `python -m treadle.utils.cpp_extension --cflags --ldflags` prints the
 compiler's options for those who call it by other means.
 """
@@ -344,6 +345,12 @@ class _Build:
             return str(target)
         if self.schema is not None:
             return _import(self.name, target.parent / "__init__.py", target.parent)
+        from treadle import _stable_abi
+
+        needs = _stable_abi.needs_of(str(target))
+        if _stable_abi.is_for_pytorch(needs):
+            with _stable_abi.registrations(str(target), needs):
+                return _import(self.name, target)
         operator_library.check_stamp(self.name, target)
         return _import(self.name, target)
 

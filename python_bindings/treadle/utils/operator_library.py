@@ -125,6 +125,14 @@ def load(package: str) -> ModuleType:
         raise _in_words(package, error) from None
     name = package.rpartition(".")[2]
     library = OperatorLibrary(name, module, Path(spec.origin).parent)
+    entries = library.model["operators"]
+    if any(d["kernel"].startswith("tvm_ffi:") for e in entries for d in e["dispatch"]):
+        from treadle._library.tvm_ffi import register_entries
+
+        try:
+            register_entries(entries, library.folder)
+        except (RuntimeError, ValueError) as error:
+            raise ImportError(f"{package}: {error}", name=package, path=spec.origin) from None
     problems = list(kernel_problems(library.model["operators"]))
     if problems:
         more = f"\nand {len(problems) - 1} more such kernels" if problems[1:] else ""
@@ -171,7 +179,7 @@ def _in_words(package: str, error: ImportError) -> ImportError:
         return error
     # A function with the tag was declared in an operator's header
     # (codegen/templates/op_header.h.j2).
-    function, tag, arguments = _demangled(found.group(1)).partition("[abi:entry]")
+    function, tag, arguments = demangled(found.group(1)).partition("[abi:entry]")
     unseen = ", or its file does not include the header of the operator" if tag else ""
     return ImportError(
         f"{package}: expected a definition of {function}{arguments}, got none; a file with kernels "
@@ -182,7 +190,7 @@ def _in_words(package: str, error: ImportError) -> ImportError:
     )
 
 
-def _demangled(symbol: str) -> str:
+def demangled(symbol: str) -> str:
     """A name of the C++ compiler's as it is written in C++."""
     library = ctypes.CDLL("libstdc++.so.6")
     demangle = library.__cxa_demangle

@@ -1,13 +1,11 @@
-"""treadle.distributed and DistributedDataParallel, with two and three processes on this machine."""
+"""treadle.distributed, with two and three processes on this machine."""
 
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import copy
 import multiprocessing
 import os
-import pickle
 import signal
 import socket
 import threading
@@ -22,8 +20,6 @@ import pytest
 
 import treadle
 import treadle.distributed as dist
-from treadle import nn
-from treadle.nn.parallel import DistributedDataParallel
 
 WORLDS = [2, 3]
 SOON = timedelta(seconds=20)
@@ -392,23 +388,19 @@ def test_stores(tmp_path: Path) -> None:
         store.set("bytes", b"\x00\xff\n")
         assert store.get("text") == "déjà".encode() and store.get("bytes") == b"\x00\xff\n"
         assert store.add("sum", 3) == 3 and store.add("sum", -1) == 2
-        assert store.num_keys() == 3 and store.check(["text", "sum"])
+        assert len(store.list_keys()) == 3 and store.check(["text", "sum"])
         assert store.delete_key("sum") and not store.delete_key("sum")
         assert not store.check(["text", "sum"])
-        with pytest.raises(dist.DistStoreError, match="expected a value for 'none' within 0.05 s"):
+        with pytest.raises(dist.DistStoreError, match="expected a value for 'none' in the .* within 0.05 s"):
             store.wait(["text", "none"], timedelta(seconds=0.05))
-        later = threading.Timer(0.05, store.set, ("late", "1"))
-        if isinstance(store, dist.TCPStore):  # a process has one connection
-            other = dist.TCPStore("127.0.0.1", store.port)
-            later = threading.Timer(0.05, other.set, ("late", "1"))
-        later.start()
+        threading.Timer(0.05, store.set, ("late", "1")).start()
         assert store.get("late") == b"1"
         store.close()
 
 
 BAD_STARTS: Any = {
-    "nccl": ({"backend": "nccl"}, RuntimeError, r"a backend that is there \(gloo\), got 'nccl'"),
-    "unknown": ({"backend": "smoke"}, ValueError, r"a backend that is there \(gloo\), got 'smoke'"),
+    "nccl": ({"backend": "nccl"}, RuntimeError, r"a backend that is there \(gloo.*\), got 'nccl'"),
+    "unknown": ({"backend": "smoke"}, ValueError, r"a backend that is there \(gloo.*\), got 'smoke'"),
     "rank": (
         {"init_method": "tcp://127.0.0.1:1", "world_size": 2, "rank": 2},
         (ValueError, dist.DistNetworkError),
@@ -419,7 +411,7 @@ BAD_STARTS: Any = {
     "scheme": (
         {"init_method": "mail://a", "rank": 0, "world_size": 1},
         RuntimeError,
-        "expected env://, tcp:// or file://, got 'mail://a'",
+        "expected env://, file://, tcp://, got 'mail://a'",
     ),
 }
 
@@ -448,7 +440,7 @@ def test_nobody_else_comes() -> None:
 
 def test_before_the_start() -> None:
     assert dist.is_available() and dist.is_gloo_available() and not dist.is_initialized()
-    assert not dist.is_nccl_available() and not dist.is_mpi_available()
+    assert not dist.is_nccl_available()
     for use in (dist.get_rank, dist.barrier, lambda: dist.all_reduce(treadle.ones(1))):
         with pytest.raises(ValueError, match="Default process group has not been initialized"):
             use()
@@ -627,191 +619,9 @@ def test_options_that_are_not_there() -> None:
                 lambda: dist.new_group([0], device_id=treadle.device("meta")),
                 "new_group: expected device_id on the cpu or None, got meta",
             ),
-            (
-                lambda: DistributedDataParallel(nn.Linear(1, 1), output_device=0),
-                "DistributedDataParallel: expected no output_device for a module on the cpu, got 0",
-            ),
         ):
             with pytest.raises(ValueError) as raised:
                 call()
             assert str(raised.value) == message
-        with pytest.raises(NotImplementedError) as raised:
-            dist.TCPStore("127.0.0.1", 0, is_master=True, master_listen_fd=3)
-        assert str(raised.value) == (
-            "TCPStore: expected master_listen_fd = None, got 3: the store opens its port itself"
-        )
     finally:
         dist.destroy_process_group()
-
-
-# ---- DistributedDataParallel ----
-
-
-class Net(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = nn.Linear(3, 4)
-        self.second = nn.Linear(4, 2)
-        self.other = nn.Linear(4, 2)
-
-    def forward(self, x: treadle.Tensor, which: str = "both") -> treadle.Tensor:
-        hidden = self.first(x).tanh()
-        if which == "second":
-            return self.second(hidden)
-        return self.second(hidden) + self.other(hidden)
-
-
-def _batch(world: int) -> treadle.Tensor:
-    return treadle.from_numpy(_numbers(99, (4 * world, 3)))
-
-
-def _grads(module: nn.Module) -> dict:
-    return {
-        name: None if p.grad is None else p.grad.numpy().copy()
-        for name, p in module.named_parameters()
-    }
-
-
-def _train(rank: int, world: int, megabytes: float) -> Any:
-    treadle.manual_seed(rank)
-    net = Net()
-    model = DistributedDataParallel(net, bucket_cap_mb=megabytes)
-    start = {name: value.numpy().copy() for name, value in net.state_dict().items()}
-    assert list(model.state_dict()) == [f"module.{name}" for name in net.state_dict()]
-    optimizer = treadle.optim.SGD(model.parameters(), lr=0.5)
-    mine = _batch(world)[4 * rank : 4 * rank + 4]
-    for _ in range(3):
-        optimizer.zero_grad()
-        model(mine).square().mean().backward()
-        optimizer.step()
-    return start, _grads(net), {n: v.numpy() for n, v in net.state_dict().items()}
-
-
-@pytest.mark.parametrize(("world", "megabytes"), [(2, 25), (3, 1e-5)])
-def test_training_together_equals_training_on_everything(world: int, megabytes: float) -> None:
-    found = together(world, _train, megabytes)
-    start, grads, state = found[0]
-    for other_start, other_grads, other_state in found[1:]:
-        for name in start:
-            assert np.array_equal(other_start[name], start[name])
-            assert other_state[name].tobytes() == state[name].tobytes()
-        for name in ("first.weight", "second.bias"):
-            assert other_grads[name].tobytes() == grads[name].tobytes()
-    net = Net()
-    net.load_state_dict({name: treadle.from_numpy(v.copy()) for name, v in start.items()})
-    optimizer = treadle.optim.SGD(net.parameters(), lr=0.5)
-    for _ in range(3):
-        optimizer.zero_grad()
-        net(_batch(world)).square().mean().backward()
-        optimizer.step()
-    for name, value in net.state_dict().items():
-        np.testing.assert_allclose(state[name], value.numpy(), rtol=1e-5, atol=1e-6, err_msg=name)
-    for name, value in _grads(net).items():
-        if value is not None:
-            np.testing.assert_allclose(grads[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
-
-
-def _accumulate(rank: int, world: int) -> dict:
-    treadle.manual_seed(0)
-    model = DistributedDataParallel(Net())
-    mine = _batch(world)[4 * rank : 4 * rank + 4]
-    with model.no_sync():
-        model(mine[:2]).sum().backward()
-    before = _grads(model.module)
-    model(mine[2:]).sum().backward()
-    return before, _grads(model.module)
-
-
-def test_no_sync_adds_up_and_averages_later() -> None:
-    (first, sums), (second, other_sums) = together(2, _accumulate)
-    assert not np.allclose(first["first.weight"], second["first.weight"])
-    treadle.manual_seed(0)
-    net = Net()
-    net(_batch(2)).sum().backward()
-    for name, value in _grads(net).items():
-        np.testing.assert_allclose(sums[name], value / 2, rtol=1e-5, atol=1e-6)
-        assert sums[name].tobytes() == other_sums[name].tobytes()
-
-
-def _unused(rank: int, world: int, option: str) -> Any:
-    mine = _batch(world)[4 * rank : 4 * rank + 4]
-    model = DistributedDataParallel(Net())
-    model(mine, "second").sum().backward()
-    with pytest.raises(RuntimeError, match="got none of 2; set find_unused_parameters=True"):
-        model(mine, "second")
-    with treadle.no_grad():
-        model(mine, "second")
-
-    net = Net()
-    extra = net.extra = nn.Linear(1, 1)  # used by nobody
-    model = DistributedDataParallel(net, bucket_cap_mb=1e-5, **{option: True})
-    for _ in range(2):
-        net.zero_grad()
-        # The first process does not use net.other.
-        model(mine, "second" if rank == 0 else "both").sum().backward()
-        assert extra.weight.grad is None
-    return _grads(net)
-
-
-@pytest.mark.parametrize("option", ["find_unused_parameters", "static_graph"])
-def test_parameters_without_a_gradient(option: str) -> None:
-    first, second = together(2, _unused, option)
-    for name, value in first.items():
-        if value is not None:
-            assert value.tobytes() == second[name].tobytes()
-    np.testing.assert_allclose(first["other.bias"], [2.0, 2.0])  # 4 in one process, 0 in the other
-
-
-def _buffers(rank: int, world: int) -> Any:
-    treadle.manual_seed(0)
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)))
-    apart = DistributedDataParallel(nn.BatchNorm1d(3), broadcast_buffers=False)
-    for _ in range(2):
-        mine = treadle.from_numpy(_numbers(rank, (4, 3)))
-        model(mine)
-        apart(mine)
-    model.eval()(treadle.zeros(1, 3))  # takes the buffers of the first process
-    return model.module[1].running_mean.tolist(), apart.module.running_mean.tolist()
-
-
-def test_buffers_are_those_of_the_first_process() -> None:
-    (first, apart), (second, other_apart) = together(2, _buffers)
-    assert first == second and apart != other_apart
-
-
-def _refused(rank: int, world: int) -> None:
-    with pytest.raises(RuntimeError, match="expected the parameters of the first process"):
-        DistributedDataParallel(nn.Linear(2, 2 + rank)) if rank else _and_fail()
-    frozen = nn.Linear(2, 2).requires_grad_(False)
-    with pytest.raises(RuntimeError, match="any parameters that require a gradient"):
-        DistributedDataParallel(frozen)
-    with pytest.raises(ValueError, match="expected no device_ids for a module on the cpu"):
-        DistributedDataParallel(nn.Linear(2, 2), device_ids=[rank])
-
-
-def _and_fail() -> None:
-    """The first process learns of a difference by the calls that the others leave out."""
-    dist.broadcast_object_list([[("weight", (2, 2), "treadle.float32")]], 0)
-    raise RuntimeError("expected the parameters of the first process")
-
-
-def test_what_cannot_be_parallel() -> None:
-    together(2, _refused)
-    with pytest.raises(ValueError, match="Default process group has not been initialized"):
-        DistributedDataParallel(nn.Linear(2, 2))
-
-
-def _copies(rank: int, world: int) -> None:
-    treadle.manual_seed(0)
-    model = DistributedDataParallel(Net())
-    mine = _batch(world)[4 * rank : 4 * rank + 4]
-    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        model.zero_grad()
-        model(mine).sum().backward()
-        other(mine).sum().backward()
-        for p, q in zip(model.parameters(), other.parameters()):
-            assert p is not q and treadle.equal(p.grad, q.grad)
-
-
-def test_copies() -> None:
-    together(2, _copies)

@@ -5,6 +5,7 @@ one, with all derivatives."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -95,3 +96,20 @@ def test_without_shift() -> None:
         "0.running_var",
         "0.num_batches_tracked",
     ]
+
+
+def _own_groups(rank: int, world: int) -> Any:
+    alone = [treadle.distributed.new_group([each]) for each in range(world)][rank]
+    plain = nn.Sequential(nn.BatchNorm1d(2, dtype=treadle.float64), nn.ReLU())
+    net = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(plain), alone)
+    assert type(net[0]) is nn.SyncBatchNorm and net[0].process_group is alone
+    assert nn.SyncBatchNorm.convert_sync_batchnorm(net[0]) is net[0]
+    x = _inputs((2,))[0] * (rank + 1)
+    treadle.testing.assert_close(net(x), plain(x))
+    treadle.testing.assert_close(net[0].running_var, plain[0].running_var)
+    net.eval()
+    treadle.testing.assert_close(net(x), plain.eval()(x))
+
+
+def test_groups_of_their_own() -> None:
+    together(2, _own_groups)

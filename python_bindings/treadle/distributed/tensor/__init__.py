@@ -7,6 +7,17 @@ from __future__ import annotations
 from treadle import _names
 from treadle.distributed.device_mesh import DeviceMesh, init_device_mesh
 from treadle.distributed.tensor._api import DTensor, distribute_tensor
+from treadle.distributed.tensor._factories import (
+    empty,
+    full,
+    linspace,
+    logspace,
+    ones,
+    rand,
+    randn,
+    zeros,
+)
+from treadle.distributed.tensor._modules import distribute_module
 from treadle.distributed.tensor.placement_types import (
     Partial,
     Placement,
@@ -21,7 +32,16 @@ __all__ = [
     "Placement",
     "Replicate",
     "Shard",
+    "distribute_module",
     "distribute_tensor",
+    "empty",
+    "full",
+    "linspace",
+    "logspace",
+    "ones",
+    "rand",
+    "randn",
+    "zeros",
 ]
 
 __getattr__ = _names.attributes_of(__name__)

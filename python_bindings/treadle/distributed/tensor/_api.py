@@ -13,6 +13,7 @@ lead from one world to the other.
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from treadle import _C
@@ -23,6 +24,7 @@ from treadle.distributed.device_mesh import DeviceMesh, _mesh_resources
 from treadle.distributed.tensor import _collective_utils as comm
 from treadle.distributed.tensor import _layout
 from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+from treadle.distributed.tensor._facts import makers
 from treadle.distributed.tensor._redistribute import redistribute_local_tensor
 from treadle.distributed.tensor._utils import (
     compute_global_tensor_info,
@@ -43,6 +45,29 @@ def _of_gradient(placements: Tuple[Placement, ...]) -> Tuple[Placement, ...]:
     """Where a gradient is, for a tensor with these placements: the gradient of a part of a sum is
     that of the sum."""
     return tuple(Replicate() if p.is_partial() else p for p in placements)
+
+
+class _Implicit(threading.local):
+    """Whether tensors of this process alone count as replicated beside DTensors."""
+
+    replicates = False
+
+
+_implicit = _Implicit()
+
+
+def _refuse_mixed(name: str, values: Sequence[Any]) -> None:
+    """RuntimeError for tensors that are no DTensors, except those of one element. The processes may
+    have different ones."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            _refuse_mixed(name, value)
+        elif isinstance(value, Tensor) and not isinstance(value, DTensor) and value.numel() != 1:
+            raise RuntimeError(
+                f"{name}: expected DTensors alone, got a {type(value).__name__} of the shape "
+                f"{tuple(value.shape)} beside a DTensor; distribute_tensor() makes one of it, and "
+                "implicit_replication() is for tensors that are the same in all processes"
+            )
 
 
 class DTensor(Tensor):
@@ -88,6 +113,23 @@ class DTensor(Tensor):
         from treadle.distributed.tensor import _dispatch
 
         return _dispatch.run(func, args, kwargs or {})
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Tuple = (), kwargs: Optional[Dict] = None
+    ) -> Any:
+        """Functions of the program: tensors of this process alone are refused beside DTensors."""
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        # Operators of lists take the tensors of each place together, and no others.
+        is_free = name in ("__get__", "__set__") or name.startswith(("_foreach_", "_fused_"))
+        if not _implicit.replicates and not is_free:
+            _refuse_mixed(name, [*args, *kwargs.values()])
+        with _C.DisableTorchFunctionSubclass():
+            if name in makers():
+                with no_grad():  # a layer sees the operator whole where nothing is recorded
+                    return func(*args, **kwargs)
+            return func(*args, **kwargs)
 
     def __tensor_flatten__(self) -> Tuple[List[str], Any]:
         return ["_local_tensor"], (self._spec, self.requires_grad)
@@ -258,7 +300,7 @@ def _made(local: Tensor, spec: DTensorSpec) -> DTensor:
 class _FromLocal(Function):
     @staticmethod
     def forward(ctx: Any, local: Tensor, spec: DTensorSpec, wanted: Any) -> DTensor:
-        ctx.target = wanted or _of_gradient(spec.placements)
+        ctx.spec, ctx.target = spec, wanted or _of_gradient(spec.placements)
         ctx.set_materialize_grads(False)
         return _made(local.detach(), spec)
 
@@ -266,6 +308,9 @@ class _FromLocal(Function):
     def backward(ctx: Any, grad: Optional[DTensor]) -> Any:  # type: ignore[override]
         if grad is None:
             return None, None, None
+        if not isinstance(grad, DTensor):  # of a formula that makes a whole tensor
+            spec = ctx.spec.with_placements((Replicate(),) * ctx.spec.mesh.ndim)
+            grad = _made(grad, spec)
         if grad.placements != ctx.target:
             grad = _Redistribute.apply(grad, ctx.target, None, None)
         return grad.to_local(), None, None
@@ -310,6 +355,8 @@ class _Redistribute(Function):
     @staticmethod
     def backward(ctx: Any, grad: DTensor) -> Any:  # type: ignore[override]
         target = _of_gradient(ctx.source.placements)
+        if not isinstance(grad, DTensor):
+            grad = _made(grad, ctx.source.with_placements((Replicate(),) * ctx.source.mesh.ndim))
         if ctx.sent is not None and grad.dtype != ctx.sent:
             grad = grad.to(ctx.sent)
         if grad.placements != target:

@@ -43,7 +43,7 @@ def _say(name: str) -> None:
 
 def _sent(tensor: Tensor) -> Tensor:
     """The elements as they are sent: contiguous, those of bool as numbers."""
-    tensor = tensor.detach().contiguous()
+    tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
     return tensor.to(_C.uint8) if tensor.dtype == _C.bool else tensor
 
 

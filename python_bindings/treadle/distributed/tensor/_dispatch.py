@@ -15,7 +15,15 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from treadle import _C, _ops
 from treadle._C import Size, Tensor
 from treadle.distributed.device_mesh import DeviceMesh
-from treadle.distributed.tensor import _api, _labels, _layout, _special, _strategy, _views
+from treadle.distributed.tensor import (
+    _api,
+    _labels,
+    _layout,
+    _registered,
+    _special,
+    _strategy,
+    _views,
+)
 from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from treadle.distributed.tensor._facts import Facts, facts_of
 from treadle.distributed.tensor._kernel_labels import RULES
@@ -99,6 +107,8 @@ def mesh_of(func: Any, tensors: Sequence[Tensor]) -> DeviceMesh:
 
 def run(func: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     """The result of an operator, some of whose arguments are DTensors."""
+    if func._name in _registered.functions:
+        return _registered.run(func, args, kwargs)
     facts = facts_of(func._name)
     bound = bind(func, args, kwargs)
     if facts is None:
@@ -107,6 +117,10 @@ def run(func: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     mesh = mesh_of(func, call.tensors)
     if not mesh._is_current_rank_part_of_mesh():
         return _special.outside(bound, mesh)
+    if func._name in _special.replaced:
+        result = _special.replaced[func._name](bound, facts, call, mesh)
+        if result is not NotImplemented:
+            return result
     handler = _special.handler_of(facts, bound)
     if handler is not None:
         return handler(bound, facts, call, mesh)
@@ -125,8 +139,8 @@ def labels_of(bound: Bound, facts: Facts, call: Call) -> Optional[Labelling]:
     if kind == "reduce":
         return _labels.reduction(call)
     if kind == "view":
-        rest = [bound.args[argument.name] for argument in func._schema.arguments[1:]]
-        return _views.of_view(call, func, rest)
+        (name,) = facts.tensors
+        return _views.of_view(call, lambda tensor: bound.called(func, {name: tensor}))
     if facts.identity:
         return _labels.identity(call)
     if facts.overwrites:
@@ -136,7 +150,10 @@ def labels_of(bound: Bound, facts: Facts, call: Call) -> Optional[Labelling]:
             call, func, _ops.overload_named(facts.view_of[0]), _special.on_meta(bound)
         )
     rule = RULES.get(facts.family)
-    return rule(call) if rule is not None and call.tensors else None
+    found = rule(call) if rule is not None and call.tensors else None
+    if found is not None:
+        found.needs_elements = True
+    return found
 
 
 def computed(
@@ -261,8 +278,7 @@ def _write_back(
         back = redistribute_local_tensor(local, made, spec)
         if back is not target._local_tensor:
             target._local_tensor.copy_(back)
-        elif local is not back:
-            target._local_tensor.copy_(local)
+        _special.write_through(target)
     return None if results is None else target
 
 
@@ -301,6 +317,8 @@ def _wrapped(
         return out if is_list else tuple(out)
     out = made(0, results)
     if is_view and isinstance(out, DTensor) and isinstance(call.tensors[0], DTensor):
+        if tuple(plan.inputs[0]) != call.tensors[0]._spec.placements:
+            out._origin = bound, call.names[0]  # type: ignore[attr-defined]
         positional = tuple(bound.args[a.name] for a in bound.func._schema.arguments)
         return return_and_correct_aliasing(bound.func, positional, {}, out)
     return out

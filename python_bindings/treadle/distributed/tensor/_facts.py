@@ -177,4 +177,15 @@ def facts_of(name: str) -> Optional[Facts]:
     )
 
 
-__all__ = ["Facts", "facts_of"]
+@functools.lru_cache(maxsize=1)
+def makers() -> FrozenSet[str]:
+    """The names of operators that make a tensor like another one, whose elements do not count."""
+    return frozenset(
+        entry["name"]
+        for entry in model()["operators"]
+        if "differentiable_none" in entry["tags"]
+        and {"self", "dtype", "layout", "device"} <= {arg["name"] for arg in entry["args"]}
+    )
+
+
+__all__ = ["Facts", "facts_of", "makers"]

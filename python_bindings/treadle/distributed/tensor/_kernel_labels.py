@@ -111,6 +111,11 @@ def _only_equal(call: Call, found: List[Labels]) -> None:
 # ---- along dimensions ----
 
 
+def elementwise(call: Call) -> Optional[Labelling]:
+    """Tensors of one shape, element by element."""
+    return _except(call, [])
+
+
 def along(call: Call) -> Optional[Labelling]:
     """Tensors of one shape, of which dimensions are taken together: these are whole."""
     ndim = len(call.shape(0))
@@ -186,17 +191,18 @@ def resampled(call: Call) -> Optional[Labelling]:
 
 def convolution(call: Call) -> Optional[Labelling]:
     """The batch of the input, and the channels of the result."""
+    batch = "n" if len(call.shape(0)) == len(call.shape(1)) else ""
     if call.args.get("groups", 1) != 1:
-        return labelled(call, ["n.", "_.", "_"], ["n."])
-    if call.args.get("transposed"):
-        return labelled(
-            call, ["nc.", "co.", "o"], ["no."], ["input+bias", "weight+bias"]
-        )
-    return labelled(call, ["nc.", "oc.", "o"], ["no."], ["input+bias", "weight+bias"])
+        return labelled(call, [f"{batch}.", "_.", "_"], [f"{batch}."])
+    weight = "co." if call.args.get("transposed") else "oc."
+    linear = ["input+bias", "weight+bias"]
+    return labelled(call, [f"{batch}c.", weight, "o"], [f"{batch}o."], linear)
 
 
 def convolution_grad_weight(call: Call) -> Optional[Labelling]:
     """A sum over the batch."""
+    if len(call.shape(0)) < len(call.args["weight_size"]):
+        return None
     return labelled(call, ["n.", "n."], ["."], ["grad", "input"])
 
 
@@ -415,7 +421,7 @@ RULES: Dict[str, Rule] = {
     "nll_loss_grad": nll_loss_grad,
     "searchsorted": searched,
     "frexp": by_pattern("*->*,*"),
-    "same_as_each": by_pattern("*,*->*"),
+    "same_as_each": elementwise,
 }  # fmt: skip
 
 __all__ = ["RULES"]

@@ -35,7 +35,8 @@ class Labelling:
     sizes: Dict[str, Labels] = dataclasses.field(default_factory=dict)
     # The length of a label in the results, where it is another than in the arguments.
     lengths: Dict[str, int] = dataclasses.field(default_factory=dict)
-    keeps_strides: bool = False
+    # Whether every process has to have elements: some kernels refuse to compute nothing.
+    needs_elements: bool = False
 
 
 @dataclasses.dataclass
@@ -89,22 +90,26 @@ def pointwise(call: Call) -> Labelling:
     """Elements are computed from elements."""
     facts = call.facts
     labels, result = broadcast([call.shape(i) for i in range(len(call.tensors))])
-    linear = [frozenset(i for name in names for i in call.of(name)) for names in facts.linear]
-    return Labelling(labels, [result], linear=linear, keeps_strides=True)
+    # A number in the place of a tensor is a constant.
+    groups = [names for names in facts.linear if all(call.of(name) for name in names)]
+    linear = [frozenset(i for name in names for i in call.of(name)) for names in groups]
+    return Labelling(labels, [result], linear=linear)
 
 
 def identity(call: Call) -> Labelling:
     """The result has the values of the argument."""
     labels, result = broadcast([call.shape(0)])
-    return Labelling(labels, [result], linear=[frozenset([0])], moves=True, keeps_strides=True)
+    return Labelling(labels, [result], linear=[frozenset([0])], moves=True)
 
 
 def overwriting(call: Call) -> Labelling:
     """The written argument takes the values of the other one, or has none of its own."""
     written = call.of(call.facts.written[0])
     labels, _ = broadcast([call.shape(i) for i in range(len(call.tensors))])
-    everything = frozenset(range(len(call.tensors)))
-    return Labelling(labels, [labels[written[0]]], linear=[everything], moves=True)
+    linear = []
+    if len(call.tensors) > 1 or len(call.facts.arguments) == 1:  # no number is written
+        linear = [frozenset(range(len(call.tensors)))]
+    return Labelling(labels, [labels[written[0]]], linear=linear, moves=True)
 
 
 def dims_of(value: Any, ndim: int) -> List[int]:

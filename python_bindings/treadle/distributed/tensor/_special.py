@@ -31,6 +31,11 @@ DTensor = _api.DTensor
 Handler = Callable[[Any, Facts, Call, DeviceMesh], Any]
 
 
+# Functions of operators that a block of the program computes in a way of its own, by full names;
+# they return NotImplemented for calls that they leave.
+replaced: Dict[str, Handler] = {}
+
+
 def handler_of(facts: Facts, bound: Any) -> Optional[Handler]:
     """The function that computes such an operator; None for others."""
     tags = facts.entry["tags"]
@@ -118,6 +123,19 @@ def outside(bound: Any, mesh: DeviceMesh) -> Any:
 # ---- results in given tensors ----
 
 
+def write_through(target: Tensor) -> None:
+    """Give the tensor that `target` is a view of the elements of `target`, where the view had to be
+    a copy, because dimensions that were cut became whole."""
+    origin = getattr(target, "_origin", None)
+    if origin is None:
+        return
+    bound, name = origin
+    base = bound.args[name]
+    whole = whole_of(base).clone()
+    bound.called(bound.func, {name: whole}).copy_(whole_of(target))
+    put(base, whole)
+
+
 def put(target: Tensor, result: Tensor) -> None:
     """Write a result to a tensor of the same shape, spread in its own way."""
     if tuple(target.shape) != tuple(result.shape):
@@ -134,15 +152,15 @@ def put(target: Tensor, result: Tensor) -> None:
         _dispatch.local_of(result), source, source.with_placements(spec.placements)
     )
     target._local_tensor.copy_(local)
+    write_through(target)
 
 
 def to_out(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
     """The form with `out`: the functional form, whose results are written."""
-    if facts.functional is None:
-        raise NotImplementedError(
-            f"{bound.func}: expected an operator with a functional form for DTensors"
-        )
-    func = _ops.overload_named(facts.functional)
+    # An entry that writes to lists has this form alone; another entry has the functional one.
+    base, _, overload = facts.name.partition(".")
+    beside = overload.removesuffix("out").removesuffix("_")
+    func = _ops.overload_named(facts.functional or f"{base}.{beside}".rstrip("."))
     args = {name: bound.args[name] for name in bound.given if name not in facts.written}
     inner = _dispatch.Bound(func, {**bound.args, **args}, list(args))
     results = inner.called(func, {})
@@ -242,25 +260,26 @@ def of_lists(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
     """An operator that applies another one to lists: the other one, for each element."""
     rule = facts.entry["foreach_of"]
     inner = _form_of(rule["of"], rule["form"])
-    names: Dict[str, str] = rule["arguments"]
-    lists = {name for name in names if isinstance(bound.args.get(name), (list, tuple))}
-    tensors = bound.args["self"]
-    if _spread_alike(call, len(tensors)) and facts_of(inner._name).family == "pointwise":  # type: ignore[union-attr]
+    names: Dict[str, str] = rule["arguments"]  # from arguments of the other one
+    lists = {name: value for name, value in bound.args.items() if isinstance(value, (list, tuple))}
+    count = len(next(lists[name] for name in facts.tensors if name in lists))
+    if _spread_alike(call, count) and facts_of(inner._name).family == "pointwise":  # type: ignore[union-attr]
         return _lists_at_once(bound, call, mesh)
     results = []
-    for i in range(len(tensors)):
+    for i in range(count):
         args = {}
-        for name, target in names.items():
-            value = bound.args.get(name)
-            args[target] = value[i] if name in lists else value
-        order = [argument.name for argument in inner._schema.arguments]
-        given = [n for n in order if n in args and _is_given(bound, names, n)]
-        results.append(_dispatch.Bound(inner, args, given).called(inner, {}))
+        for argument in inner._schema.arguments:
+            name = names.get(argument.name)
+            if name is None or name not in bound.given:
+                continue
+            value = bound.args[name]
+            if name in lists:
+                value = value[i]
+            elif argument.type == "Scalar" and isinstance(value, Tensor):
+                value = value[i].item() if value.dim() else value.item()
+            args[argument.name] = value
+        results.append(_dispatch.Bound(inner, args, list(args)).called(inner, {}))
     return results if facts.entry["returns"] and not facts.written else None
-
-
-def _is_given(bound: Any, names: Dict[str, str], target: str) -> bool:
-    return any(to == target and name in bound.given for name, to in names.items())
 
 
 def _form_of(operator: str, form: str) -> Any:
@@ -337,26 +356,27 @@ def lists_together(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> An
 
 
 def changed_geometry(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
-    """An operator that changes the geometry of its argument. NotImplementedError if a dimension
-    that is cut would not be there any more."""
+    """An operator that changes the geometry of its argument. A dimension that is cut, and is not
+    there any more, or another one, becomes whole."""
     tensor = bound.args[facts.written[0]]
     spec: DTensorSpec = tensor._spec
     before = _views.plain(spec.shape, contiguous_stride(spec.shape), spec.tensor_meta.dtype)  # type: ignore[union-attr]
     after = before.detach()
     bound.called(bound.func, {facts.written[0]: after})
     labels, result = _views.matched(before, after)
+    kept: List[Placement] = []
     places: List[Placement] = []
     for placement in spec.placements:
         if _is_shard_like(placement):
             label = labels[placement.dim]  # type: ignore[attr-defined]
-            if label is None or not isinstance(placement, Shard):
-                raise NotImplementedError(
-                    f"{bound.func}: expected dimensions that are not cut, or stay as they are, "
-                    f"got a DTensor with placements {spec.placements}"
-                )
-            placement = Shard(result.index(label))
-        places.append(placement)
-    local = tensor._local_tensor.detach()
+            is_kept = label is not None and isinstance(placement, Shard)
+            kept.append(placement if is_kept else Replicate())
+            places.append(Shard(result.index(label)) if is_kept else Replicate())
+        else:
+            kept.append(placement)
+            places.append(placement)
+    local = redistribute_local_tensor(tensor._local_tensor, spec, spec.with_placements(kept))
+    local = local.detach()
     bound.called(bound.func, {facts.written[0]: local})
     with _C._DisableTorchDispatch():
         bound.called(bound.func, {})

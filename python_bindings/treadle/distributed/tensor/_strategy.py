@@ -81,10 +81,17 @@ def _divides(labelling: Labelling, label: str, inputs: Sequence[Input], mesh: De
     }
     if label in labelling.lengths:
         sizes.add(labelling.lengths[label])
+    if labelling.needs_elements and any(_leaves_empty(size, mesh.size()) for size in sizes):
+        return False
     if len(sizes) == 1:
         return True
     # The pieces of nested cuts must agree as well: no more than all processes cut a dimension.
     return all(size % mesh.size() == 0 for size in sizes)
+
+
+def _leaves_empty(length: int, count: int) -> bool:
+    """Whether a process gets nothing where a dimension is cut for so many."""
+    return length <= -(-length // count) * (count - 1)
 
 
 def _candidates(

@@ -49,19 +49,19 @@ def matched(source: Tensor, view: Tensor) -> Tuple[Labels, Labels]:
     return found, result
 
 
-def of_view(call: Call, func: Callable, positional: Sequence[Any]) -> Labelling:
-    """A view: `positional` are its arguments after the tensor."""
+def of_view(call: Call, view_of: Callable[[Tensor], Tensor]) -> Labelling:
+    """A view: `view_of` makes it of another tensor."""
     tensor = call.tensors[0]
     shape = tuple(tensor.shape)
     if "stride" in call.args:  # a view of memory, and not of a tensor
-        made = func(plain(shape, tensor.stride(), tensor.dtype), *positional)
+        made = view_of(plain(shape, tensor.stride(), tensor.dtype))
         return Labelling([[None] * len(shape)], [[None] * made.dim()])
     contiguous = plain(shape, contiguous_stride(shape), tensor.dtype)
     try:
-        view = func(contiguous, *positional)
+        view = view_of(contiguous)
     except RuntimeError:
         # A size that the strides of this tensor allow, and those of a contiguous one do not.
-        made = func(plain(shape, tensor.stride(), tensor.dtype), *positional)
+        made = view_of(plain(shape, tensor.stride(), tensor.dtype))
         return Labelling([[None] * len(shape)], [[None] * made.dim()])
     labels, result = matched(contiguous, view)
     sizes = {"size": result} if isinstance(call.args.get("size"), (list, tuple)) else {}

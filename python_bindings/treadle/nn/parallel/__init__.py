@@ -17,7 +17,11 @@ from .scatter_gather import gather, scatter, scatter_kwargs
 
 
 def __getattr__(name: str) -> Any:
-    if name == "DistributedDataParallel":  # it brings treadle.distributed with it
+    # The second is an older name.
+    if name in (
+        "DistributedDataParallel",
+        "DistributedDataParallelCPU",
+    ):  # it brings treadle.distributed with it
         from .distributed import DistributedDataParallel
 
         return DistributedDataParallel
@@ -29,6 +33,7 @@ _submodule = _names.attributes_of(__name__)
 __all__ = [
     "DataParallel",
     "DistributedDataParallel",
+    "DistributedDataParallelCPU",
     "data_parallel",
     "gather",
     "parallel_apply",

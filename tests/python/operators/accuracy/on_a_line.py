@@ -9,7 +9,7 @@ from typing import Any, Callable, Mapping
 import numpy as np
 from scipy import special as sp
 
-from .errors import Wide
+from treadle_testing.ulps import Wide
 from .references import INF, NAN, PI, Reference, by_mpmath, mp, wide
 
 

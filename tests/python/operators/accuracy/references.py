@@ -16,7 +16,7 @@ import mpmath
 import numpy as np
 
 from . import points
-from .errors import Wide
+from treadle_testing.ulps import Wide
 
 mp = mpmath.mp.clone()
 mp.dps = 30

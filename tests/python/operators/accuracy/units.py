@@ -13,7 +13,7 @@ from typing import Any, Callable
 import numpy as np
 from scipy.special import gamma
 
-from .errors import Format, Wide
+from treadle_testing.ulps import Format, Wide
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,3 @@
+"""The kinds of stores: see treadle.distributed.store."""
+
+# SPDX-License-Identifier: Apache-2.0

@@ -1,0 +1,6 @@
+// c10::Float8_e4m3fn, by the name of its header.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/headeronly/util/Float8.h>

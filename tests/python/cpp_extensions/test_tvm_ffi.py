@@ -1,0 +1,257 @@
+"""Functions of tvm-ffi as kernels, and operators as functions of tvm-ffi."""
+
+import importlib.util
+import shutil
+import subprocess
+
+import pytest
+
+import treadle
+from treadle.utils import tvm_ffi
+
+# Written after the published C interface alone: no header of tvm-ffi is used.
+SOURCE = r"""
+#include <cstdint>
+#include <cstring>
+
+struct DLTensor {
+  void* data;
+  struct { int32_t type, id; } device;
+  int32_t ndim;
+  struct { uint8_t code, bits; uint16_t lanes; } dtype;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+};
+struct Any {
+  int32_t type;
+  uint32_t padding;
+  union { int64_t i; double f; void* p; const char* s; } v;
+};
+
+static int64_t numel(const DLTensor* t) {
+  int64_t n = 1;
+  for (int d = 0; d < t->ndim; ++d) n *= t->shape[d];
+  return n;
+}
+static int64_t at(const DLTensor* t, int64_t i) {
+  int64_t offset = 0;
+  for (int d = t->ndim; d-- > 0; i /= t->shape[d]) offset += i % t->shape[d] * t->strides[d];
+  return offset;
+}
+static float* floats(const Any& a) {
+  return reinterpret_cast<float*>(static_cast<DLTensor*>(a.v.p)->data);
+}
+#define EXPORT(name) \
+  extern "C" int __tvm_ffi_##name(void*, const Any* args, int32_t count, Any* result)
+
+// out = max(x, low)
+EXPORT(clamp_cpu) {
+  const auto* x = static_cast<const DLTensor*>(args[0].v.p);
+  const auto* out = static_cast<const DLTensor*>(args[count - 1].v.p);
+  const double low = args[1].type == 1 ? static_cast<double>(args[1].v.i) : args[1].v.f;
+  for (int64_t i = 0, n = numel(x); i < n; ++i) {
+    const float value = floats(args[0])[at(x, i)];
+    floats(args[count - 1])[at(out, i)] = value < low ? static_cast<float>(low) : value;
+  }
+  return 0;
+}
+EXPORT(nothing) { return 0; }
+EXPORT(fails) { return -1; }
+// What it was given, as a number.
+EXPORT(kinds) {
+  result->type = 1;
+  result->v.i = 0;
+  for (int i = 0; i < count; ++i) result->v.i = result->v.i * 10 + args[i].type;
+  return 0;
+}
+EXPORT(length) {
+  result->type = 3;
+  result->v.f = static_cast<double>(std::strlen(args[0].v.s));
+  return 0;
+}
+"""
+# The functions of libtvm_ffi that it calls.
+RAISING = r"""
+#include <cstdint>
+extern "C" void TVMFFIErrorSetRaisedFromCStr(const char* kind, const char* message);
+extern "C" int __tvm_ffi_raises(void*, const void*, int32_t, void*) {
+  TVMFFIErrorSetRaisedFromCStr("ValueError", "expected a good day, got rain");
+  return -1;
+}
+"""
+
+
+def _compile(folder, name, source, *more):
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    (folder / f"{name}.cc").write_text(source)
+    library = folder / f"lib{name}.so"
+    command = [compiler, "-std=c++17", "-O1", "-shared", "-fPIC", str(folder / f"{name}.cc")]
+    subprocess.run([*command, "-o", str(library), *more], check=True)
+    return str(library)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return _compile(tmp_path_factory.mktemp("tvm"), "mine", SOURCE)
+
+
+def test_functions_are_called(library):
+    clamp = tvm_ffi.load_kernel(library, "clamp_cpu")
+    x, out = treadle.tensor([[-1.0, 2.0], [3.0, -4.0]]).t(), treadle.empty(2, 2)
+    assert clamp(x, 0, out=out) is None
+    assert out.tolist() == [[0, 3], [2, 0]]
+    assert clamp(x, -1.5, out) is None
+    assert out.tolist() == [[-1, 3], [2, -1.5]]
+    kinds = tvm_ffi.load_kernel(library, "kinds")
+    assert kinds(None, 1, True, 1.5, x, "a", out=[x, x]) == 1237877
+    assert tvm_ffi.load_kernel(library, "length")("seven") == 5.0
+
+
+def test_what_cannot_be_called_is_refused(library, tmp_path):
+    for call, kind, message in (
+        (
+            lambda: tvm_ffi.load_kernel(library, "absent"),
+            ValueError,
+            f"tvm_ffi: expected a function 'absent', the symbol __tvm_ffi_absent, in {library}, "
+            "got none",
+        ),
+        (
+            lambda: tvm_ffi.load_kernel(tmp_path / "no.so", "f"),
+            RuntimeError,
+            f"tvm_ffi: expected a library that can be loaded, got: {tmp_path}/no.so: cannot open "
+            "shared object file: No such file or directory",
+        ),
+        (
+            lambda: tvm_ffi.load_kernel(library, "nothing")(object()),
+            TypeError,
+            "nothing: expected tensors, numbers, texts and None, got object",
+        ),
+        (
+            lambda: tvm_ffi.load_kernel(library, "nothing")(other=1),
+            TypeError,
+            "nothing: expected no argument by name but out, got other",
+        ),
+        (
+            lambda: tvm_ffi.load_kernel(library, "nothing")(*[1] * 40),
+            ValueError,
+            "nothing: expected at most 32 arguments, got more",
+        ),
+        (
+            lambda: tvm_ffi.load_kernel(library, "nothing")(treadle.empty(2, device="meta")),
+            RuntimeError,
+            "nothing: expected a strided tensor on the cpu, got one on meta of layout strided",
+        ),
+        (
+            lambda: tvm_ffi.load_kernel(library, "fails")(),
+            RuntimeError,
+            "fails: expected the kernel to return 0, got -1, without the text of an error",
+        ),
+        (
+            lambda: tvm_ffi.split_kernel("libmine.so"),
+            ValueError,
+            "tvm_ffi: expected a library and its function, as libmine.so:relu_cpu, got "
+            "'libmine.so'",
+        ),
+    ):
+        with pytest.raises(kind) as error:
+            call()
+        assert str(error.value) == message
+
+
+def test_a_kernel_of_an_operator_that_a_program_defines(library):
+    with treadle.library._scoped_library("tvm_test", "DEF") as defined:
+        defined.define("clamped(Tensor x, float low=0.) -> Tensor")
+        treadle.library.register_fake("tvm_test::clamped", lambda x, low=0.0: x.new_empty(x.shape))
+        treadle.library.impl_tvm_ffi("tvm_test::clamped", f"{library}:clamp_cpu", lib=defined)
+        clamped = treadle.ops.tvm_test.clamped
+        assert clamped(treadle.tensor([-1.0, 2.0])).tolist() == [0, 2]
+        assert clamped(treadle.tensor([[-1.0, 2.0]]).t(), low=1.0).tolist() == [[1], [2]]
+        assert clamped(treadle.ones(3, device="meta")).shape == (3,)
+        with pytest.raises(ValueError) as error:
+            treadle.library.impl_tvm_ffi("tvm_test::clamped", f"{library}:fails", device="meta")
+        assert str(error.value) == "impl_tvm_ffi: expected the device CPU, got 'meta'"
+
+
+def test_errors_have_the_text_of_the_function(tmp_path):
+    runtime = tvm_ffi._runtime()
+    if runtime is None:
+        # As where the package is not installed: the library cannot be loaded.
+        broken = _compile(tmp_path, "raising", RAISING, "-Wl,-z,now")
+        with pytest.raises(RuntimeError) as error:
+            tvm_ffi.load_kernel(broken, "raises")
+        assert str(error.value).endswith(
+            "undefined symbol: TVMFFIErrorSetRaisedFromCStr\n"
+            "it needs libtvm_ffi, of the package apache-tvm-ffi (pip install apache-tvm-ffi)"
+        )
+        return
+    linked = _compile(tmp_path, "raising", RAISING, str(runtime))
+    with pytest.raises(ValueError) as error:
+        tvm_ffi.load_kernel(linked, "raises")()
+    assert str(error.value) == "raises: expected a good day, got rain"
+
+
+def test_operators_as_functions():
+    if importlib.util.find_spec("tvm_ffi") is None:
+        with pytest.raises(ImportError) as error:
+            tvm_ffi.function("relu")
+        assert str(error.value) == (
+            "tvm_ffi.function: expected the package apache-tvm-ffi (pip install apache-tvm-ffi), "
+            "got none"
+        )
+        return
+    import numpy as np
+    import tvm_ffi as package
+
+    relu = tvm_ffi.function("relu")
+    assert isinstance(relu, package.Function)
+    given = np.array([-1.0, 2.0], np.float32)
+    result = relu(package.from_dlpack(given))
+    np.testing.assert_array_equal(np.from_dlpack(result), [0, 2])
+    assert treadle.from_dlpack(tvm_ffi.function("add.Tensor")(result, result)).tolist() == [0, 4]
+    with pytest.raises(ValueError, match="expected an operator, got 'relux'"):
+        tvm_ffi.function("relux")
+
+
+ENTRIES = """\
+# ---- Activations ----
+- func: clamped(Tensor self, float low=0.0) -> Tensor
+  forms: functional, inplace, out
+  shape: same_as(self)
+  dispatch: {CPU: "tvm_ffi:%s:clamp_cpu"}
+  dtypes: {CPU: [float32]}
+  check: ['low <= 1000000']
+  doc: The larger of each element and `low`.
+"""
+FORMULAS = """\
+- name: clamped(Tensor self, float low=0.0) -> Tensor
+  self: grad * (self >= low)
+"""
+
+
+@pytest.mark.slow
+def test_a_kernel_of_an_entry(library, tmp_path):
+    from treadle.utils.cpp_extension import load
+
+    (tmp_path / "entries.yaml").write_text(ENTRIES % library)
+    (tmp_path / "d.yaml").write_text(FORMULAS)
+    operators = load(
+        "tvm_entries",
+        [str(tmp_path / "entries.yaml")],
+        derivatives=str(tmp_path / "d.yaml"),
+        build_directory=str(tmp_path / "build"),
+        extra_cflags=["-O0"],
+    )
+    x = treadle.tensor([[-1.0, 2.0], [0.5, -3.0]])
+    assert operators.clamped(x.t(), 0.25).tolist() == [[0.25, 0.5], [2, 0.25]]
+    out = treadle.empty(2, 2).t()
+    assert operators.clamped(x, out=out) is out and out.tolist() == [[0, 2], [0.5, 0]]
+    leaf = x.clone().requires_grad_()
+    operators.clamped(leaf).sum().backward()
+    assert leaf.grad.tolist() == [[0, 1], [1, 0]]
+    assert operators.clamped(x.to("meta")).shape == (2, 2)
+    with pytest.raises(NotImplementedError, match="kernels exist for: cpu .float32."):
+        operators.clamped(x.double())
+    operators.clamped_(x)
+    assert x.tolist() == [[0, 2], [0.5, 0]]
