@@ -185,7 +185,7 @@ def test_hostile_files(tmp_path: Path) -> None:
         (with_size((4,), (5,)), "expected the boxes of 'w' in the shape (4,)"),
         (lambda m: m.state_dict_metadata.update(w=5), "expected what 'w' is"),
         (lambda m: setattr(m, "storage_data", {}), "expected where 'w' lies"),
-        (lambda m: setattr(m, "planner_data", {"w": ()}), "expected the paths"),
+        (lambda m: setattr(m, "planner_data", {"w": ()}), "expected paths of text"),
     ]
     for change, text in changes:
         _changed(tmp_path, change)

@@ -209,6 +209,26 @@ def _policies(rank: int, world: int) -> None:
     assert model(treadle.ones(1, 4).double()).dtype == treadle.float64
 
 
+def _scaled(rank: int, world: int) -> None:
+    """A gradient of infinity in one process: no process takes the step."""
+    from treadle.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+    model = _wrapped()
+    optimizer = treadle.optim.SGD(model.parameters(), lr=1.0)
+    scaler = ShardedGradScaler("cpu", init_scale=4.0)
+    before = model.state_dict()
+    for bad in (True, False):
+        scaler.scale(loss_of(model, treadle.ones(2, 4))).backward()
+        if bad and rank == 1:
+            model.module.head.bias.grad.to_local().fill_(float("inf"))
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        assert scaler.get_scale() == 2.0
+        after = model.state_dict()
+        assert treadle.equal(before["head.bias"], after["head.bias"]) == bad
+
+
 def _refused(rank: int, world: int) -> None:
     from treadle.distributed.fsdp import FullyShardedDataParallel as FSDP
     from treadle.distributed.fsdp import MixedPrecision, ShardingStrategy
@@ -237,6 +257,7 @@ def _refused(rank: int, world: int) -> None:
 def _all(rank: int, world: int, path: str) -> None:
     _steps(rank, world)
     _policies(rank, world)
+    _scaled(rank, world)
     _refused(rank, world)
     model = _wrapped()
     dcp.save({"model": model}, checkpoint_id=path)
