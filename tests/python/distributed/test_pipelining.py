@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import socket
 import traceback
@@ -16,6 +17,8 @@ import pytest
 import treadle
 import treadle.distributed as dist
 from treadle import nn
+from treadle.distributed.device_mesh import init_device_mesh
+from treadle.distributed.fsdp import fully_shard
 from treadle.distributed.pipelining import (
     PipelineStage,
     Schedule1F1B,
@@ -45,6 +48,7 @@ from treadle.distributed.pipelining.microbatch import (
 )
 from treadle.distributed.pipelining.schedules import PipelineScheduleMulti, get_schedule_class
 from treadle.nn import functional as F
+from treadle.nn.parallel import DistributedDataParallel
 
 BATCH, WIDTH, CLASSES, PARTS, STEPS = 16, 8, 5, 4, 20
 
@@ -209,6 +213,60 @@ def test_all_schedules_train_as_one_process(world: int) -> None:
     assert sorted(found) == sorted(SCHEDULES)
     for name, losses in found.items():
         assert losses == pytest.approx(alone, abs=1e-5), name
+
+
+def _train_in_two_ways(rank: int, world: int) -> List[str]:
+    """Pipelines of two ranks, two of them, each with half of the batch."""
+    mesh = init_device_mesh("cpu", (2, world // 2), mesh_dim_names=("data", "stages"))
+    group, place = mesh["stages"].get_group(), mesh["stages"].get_local_rank()
+    share = slice(0, 8) if mesh["data"].get_local_rank() == 0 else slice(8, 16)
+    treadle.manual_seed(1)
+    x, y = treadle.randn(16, WIDTH), treadle.randn(16, WIDTH)
+    done = []
+    for kind, local in ((Schedule1F1B, 1), (ScheduleInterleaved1F1B, 2)):
+        parts = [nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(2 * local)]
+        for wrap in (
+            lambda part: DistributedDataParallel(part, process_group=mesh["data"].get_group()),
+            lambda part: fully_shard(part, mesh=mesh["data"]),
+        ):
+            alone = nn.Sequential(*copy.deepcopy(parts))
+            mine = [wrap(copy.deepcopy(parts[s])) for s in range(place, 2 * local, 2)]
+            stages = [
+                PipelineStage(part, place + 2 * i, 2 * local, "cpu", group=group)
+                for i, part in enumerate(mine)
+            ]
+            schedule = kind(stages[0] if local == 1 else stages, PARTS, F.mse_loss)
+            for model in (alone, *mine):
+                model.zero_grad()
+            given = [x[share]] if place == 0 else []
+            schedule.step(*given, target=y[share] if place else None)
+            F.mse_loss(alone(x), y).backward()
+            for stage, part in zip(stages, mine):
+                wanted = alone[stage.stage_index].parameters()
+                for parameter, other in zip(part.parameters(), wanted):
+                    found = parameter.grad
+                    found = found.full_tensor() if hasattr(found, "full_tensor") else found
+                    assert treadle.allclose(found, other.grad, atol=1e-6), (kind, type(part))
+            done.append(type(mine[0]).__name__)
+    return done
+
+
+def test_stages_are_data_parallel() -> None:
+    names = ["DistributedDataParallel", "FSDPSequential"] * 2
+    assert together(4, _train_in_two_ways) == [names] * 4
+
+
+def _zero_bubble_of_data_parallel(rank: int, world: int) -> str:
+    part = DistributedDataParallel(nn.Linear(2, 2))
+    stages = [PipelineStage(part, rank, 4, "cpu"), PipelineStage(part, rank + 2, 4, "cpu")]
+    return _raised(ScheduleInterleavedZeroBubble, stages, 2)
+
+
+def test_zero_bubble_refuses_data_parallel_stages() -> None:
+    assert together(2, _zero_bubble_of_data_parallel)[0] == (
+        "ValueError: ScheduleInterleavedZeroBubble: expected modules that exchange no gradients, "
+        "as their backward pass is in two parts, got DistributedDataParallel"
+    )
 
 
 # ---- Tables ----
