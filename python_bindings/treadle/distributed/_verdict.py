@@ -84,8 +84,10 @@ def _ranks(ranks: Sequence[int]) -> str:
 
 def _missing(said: Said, now: float) -> str:
     last = _last(said)
-    did = "it has made no call" if last is None else (
-        f"its last call is {last['number']}, {_call(last)}, {_state(last, now)}"
+    did = (
+        "it has made no call"
+        if last is None
+        else (f"its last call is {last['number']}, {_call(last)}, {_state(last, now)}")
     )
     return f"has not called it: {'it has left the group; ' if said.has_left else ''}{did}"
 

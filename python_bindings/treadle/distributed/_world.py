@@ -13,7 +13,14 @@ from datetime import timedelta
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from treadle import _C
-from treadle.distributed.backend import Backend, BackendConfig, is_registered, is_there, make, mpi_place
+from treadle.distributed.backend import (
+    Backend,
+    BackendConfig,
+    is_registered,
+    is_there,
+    make,
+    mpi_place,
+)
 from treadle.distributed.errors import DistError, DistStoreError
 from treadle.distributed.process_group import DEFAULT_TIMEOUT, ProcessGroup
 from treadle.distributed.rendezvous import rendezvous

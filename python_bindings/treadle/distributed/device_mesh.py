@@ -603,9 +603,7 @@ def init_device_mesh(
     if backend_override:
         override = _backend_options(backend_override, len(mesh_shape), mesh_dim_names)
     ranks = _C.arange(math.prod(mesh_shape), device="cpu").reshape(tuple(mesh_shape))
-    return DeviceMesh(
-        device_type, ranks, mesh_dim_names=mesh_dim_names, backend_override=override
-    )
+    return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names, backend_override=override)
 
 
 __getattr__ = _names.attributes_of(__name__)

@@ -391,7 +391,9 @@ def test_stores(tmp_path: Path) -> None:
         assert len(store.list_keys()) == 3 and store.check(["text", "sum"])
         assert store.delete_key("sum") and not store.delete_key("sum")
         assert not store.check(["text", "sum"])
-        with pytest.raises(dist.DistStoreError, match="expected a value for 'none' in the .* within 0.05 s"):
+        with pytest.raises(
+            dist.DistStoreError, match="expected a value for 'none' in the .* within 0.05 s"
+        ):
             store.wait(["text", "none"], timedelta(seconds=0.05))
         threading.Timer(0.05, store.set, ("late", "1")).start()
         assert store.get("late") == b"1"
@@ -400,7 +402,11 @@ def test_stores(tmp_path: Path) -> None:
 
 BAD_STARTS: Any = {
     "nccl": ({"backend": "nccl"}, RuntimeError, r"a backend that is there \(gloo.*\), got 'nccl'"),
-    "unknown": ({"backend": "smoke"}, ValueError, r"a backend that is there \(gloo.*\), got 'smoke'"),
+    "unknown": (
+        {"backend": "smoke"},
+        ValueError,
+        r"a backend that is there \(gloo.*\), got 'smoke'",
+    ),
     "rank": (
         {"init_method": "tcp://127.0.0.1:1", "world_size": 2, "rank": 2},
         (ValueError, dist.DistNetworkError),

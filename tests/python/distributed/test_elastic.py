@@ -21,7 +21,12 @@ import pytest
 import treadle.distributed as dist
 from treadle.distributed import launch, run
 from treadle.distributed.elastic import events
-from treadle.distributed.elastic.multiprocessing import SignalException, Std, start_processes, to_map
+from treadle.distributed.elastic.multiprocessing import (
+    SignalException,
+    Std,
+    start_processes,
+    to_map,
+)
 from treadle.distributed.elastic.multiprocessing.errors import (
     ChildFailedError,
     ProcessFailure,
@@ -279,7 +284,10 @@ def test_options(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--nnodes=2:1"], "--nnodes: expected 0 < least <= most, got 2:1"),
         (["--max-restarts=-1"], "--max-restarts: expected a number >= 0, got -1"),
         (["--local-ranks-filter=x"], "--local-ranks-filter: expected numbers as in 0,2, got 'x'"),
-        (["-r", "4"], "expected streams as 0, 1, 2 or 3, or for local ranks as in 0:3,1:1, got '4'"),
+        (
+            ["-r", "4"],
+            "expected streams as 0, 1, 2 or 3, or for local ranks as in 0:3,1:1, got '4'",
+        ),
         (["--no-python", "-m"], "expected --no-python or --module, got both"),
     ):
         given = run.parse_args([base[0], *options, base[1]])

@@ -223,7 +223,9 @@ def test_agents_with_numbers_and_too_few_of_them() -> None:
 
 
 def test_handlers() -> None:
-    def made(backend: str, least: int, most: int, endpoint: str = "127.0.0.1:0", **more: Any) -> Any:
+    def made(
+        backend: str, least: int, most: int, endpoint: str = "127.0.0.1:0", **more: Any
+    ) -> Any:
         parameters = meetings.RendezvousParameters(backend, endpoint, "r", least, most, **more)
         return registry.get_rendezvous_handler(parameters)
 

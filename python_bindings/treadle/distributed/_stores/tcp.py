@@ -200,9 +200,7 @@ class _Pool:
             raise DistNetworkError(
                 f"{where} to have the secret of TREADLE_STORE_SECRET, but it has {has}"
             )
-        connection.sendall(
-            protocol.frame(protocol.proof(self._secret, b"client", mine, theirs))
-        )
+        connection.sendall(protocol.frame(protocol.proof(self._secret, b"client", mine, theirs)))
         if _read_frame(connection, protocol.MAX_GREETING) != protocol.WELCOME:
             raise DistNetworkError(f"{where}, got a server of another kind")
 

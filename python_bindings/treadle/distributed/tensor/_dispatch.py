@@ -269,9 +269,7 @@ class Cuts:
         return found
 
 
-def _write_back(
-    target: Tensor, local: Tensor, spec: DTensorSpec, plan: Plan, results: Any
-) -> Any:
+def _write_back(target: Tensor, local: Tensor, spec: DTensorSpec, plan: Plan, results: Any) -> Any:
     """Give the written argument its new elements, where it has them in another way."""
     if isinstance(target, DTensor):
         made = spec.with_placements(plan.outputs[0] if plan.outputs else plan.inputs[0])

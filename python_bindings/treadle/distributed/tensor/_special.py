@@ -140,8 +140,7 @@ def put(target: Tensor, result: Tensor) -> None:
     """Write a result to a tensor of the same shape, spread in its own way."""
     if tuple(target.shape) != tuple(result.shape):
         raise RuntimeError(
-            f"out: expected a DTensor of the shape {tuple(result.shape)}, got "
-            f"{tuple(target.shape)}"
+            f"out: expected a DTensor of the shape {tuple(result.shape)}, got {tuple(target.shape)}"
         )
     if not isinstance(target, DTensor):
         target.copy_(whole_of(result))

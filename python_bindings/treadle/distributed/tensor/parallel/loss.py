@@ -59,9 +59,7 @@ def _first(tensor: DTensor, dim: int) -> int:
     mesh = tensor.device_mesh
     coordinate = mesh.get_coordinate()
     assert coordinate is not None
-    ranges = _layout.ranges_of(
-        dim, tensor.shape[dim], tensor.placements, mesh.shape, coordinate
-    )
+    ranges = _layout.ranges_of(dim, tensor.shape[dim], tensor.placements, mesh.shape, coordinate)
     return ranges[0][0] if ranges else 0
 
 
