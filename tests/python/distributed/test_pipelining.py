@@ -256,19 +256,6 @@ def test_stages_are_data_parallel() -> None:
     assert together(4, _train_in_two_ways) == [names] * 4
 
 
-def _zero_bubble_of_data_parallel(rank: int, world: int) -> str:
-    part = DistributedDataParallel(nn.Linear(2, 2))
-    stages = [PipelineStage(part, rank, 4, "cpu"), PipelineStage(part, rank + 2, 4, "cpu")]
-    return _raised(ScheduleInterleavedZeroBubble, stages, 2)
-
-
-def test_zero_bubble_refuses_data_parallel_stages() -> None:
-    assert together(2, _zero_bubble_of_data_parallel)[0] == (
-        "ValueError: ScheduleInterleavedZeroBubble: expected modules that exchange no gradients, "
-        "as their backward pass is in two parts, got DistributedDataParallel"
-    )
-
-
 # ---- Tables ----
 
 
@@ -509,6 +496,9 @@ def _many_things(rank: int, world: int, folder: str) -> Dict[str, Any]:
     found["rounds"] = _raised(ScheduleInterleaved1F1B, stages, 5)
     found["two"] = _raised(ScheduleZBVZeroBubble, [one], 2)
     found["unshard"] = _raised(ScheduleLoopedBFS, stages, 2, max_active_stages=2)
+    part = DistributedDataParallel(nn.Linear(2, 2))
+    parallel = [PipelineStage(part, s, 4, "cpu") for s in (rank, rank + 2)]
+    found["parallel"] = _raised(ScheduleInterleavedZeroBubble, parallel, 2)
     gpipe = ScheduleGPipe(one, 4, F.mse_loss)
     found["batch"] = _raised(gpipe.step, treadle.ones(6, 2), target=treadle.ones(8))
     found["target"] = _raised(gpipe.step, treadle.ones(8, 2), target=treadle.ones(6))
@@ -552,6 +542,8 @@ def test_steps_and_what_they_refuse(tmp_path: Path) -> None:
         "two": "ScheduleZBVZeroBubble: expected 2 stages on each rank, got 1",
         "unshard": "ScheduleLoopedBFS: expected max_active_stages = 3, unshard_lookahead = 'full', "
         "defer_reduce_grad_wait = False, as stages unshard themselves, got 2, 'full', False",
+        "parallel": "ScheduleInterleavedZeroBubble: expected modules that exchange no gradients, as "
+        "their backward pass is in two parts, got DistributedDataParallel",
         "batch": "step: expected dimension 0 of argument 0 to be a multiple of n_microbatches = 4, "
         "got shape [6, 2]",
         "target": "step: expected dimension 0 of target to be a multiple of n_microbatches = 4, "
