@@ -220,8 +220,9 @@ def test_python_objects(checks):
     assert library.stable_checks_twice(torch.ones(2)).tolist() == [2, 2]
     assert library.stable_checks_dtype(torch.int16) is torch.int16
     assert library.stable_checks_device(torch.device("cpu")) == torch.device("cpu")
-    with pytest.raises(ValueError, match="NULL"):
-        library.stable_checks_twice(3)
+    is_tensor = library.stable_checks_is_tensor
+    is_tensor.restype, is_tensor.argtypes = ctypes.c_bool, [ctypes.py_object]
+    assert is_tensor(torch.ones(1)) and not is_tensor(3)
 
 
 def test_a_warning(checks):
