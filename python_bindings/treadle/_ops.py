@@ -285,7 +285,7 @@ class _Ops(types.ModuleType):
         needs = _stable_abi.needs_of(path) if os.path.isfile(path) else _stable_abi.Needs()
         replacement = _replacement_of(path)
         if replacement is not None and _stable_abi.why_not(path, needs):
-            importlib.import_module(replacement)
+            importlib.import_module(replacement).define()
         elif _stable_abi.is_for_pytorch(needs):
             _stable_abi.load(path, needs)
         else:
