@@ -1,7 +1,7 @@
 """Loads the extension of rms_norm.cc, gives it its derivative, and compares it with operators.
 
-    python rms_norm.py rms_norm.so                     # on PyTorch
-    python -m treadle.run rms_norm.py rms_norm.so      # on Treadle, the same file
+python rms_norm.py rms_norm.so                     # on PyTorch
+python -m treadle.run rms_norm.py rms_norm.so      # on Treadle, the same file
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -25,9 +25,7 @@ def backward(ctx, grad):
     return grad_x, of_rows.reshape(-1, weight.numel()).sum(0), None
 
 
-torch.library.register_autograd(
-    "binary_extension::rms_norm", backward, setup_context=setup_context
-)
+torch.library.register_autograd("binary_extension::rms_norm", backward, setup_context=setup_context)
 
 x = torch.randn(4, 5, 8, dtype=torch.float64, requires_grad=True)
 weight = torch.randn(8, dtype=torch.float64, requires_grad=True)

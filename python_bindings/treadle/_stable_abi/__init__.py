@@ -122,7 +122,7 @@ def _load_runtime(name: str) -> None:
 
 
 def _keys() -> bytes:
-    from treadle._library.keys import EVERYWHERE, ALL_KEYS, read_key
+    from treadle._library.keys import ALL_KEYS, EVERYWHERE, read_key
 
     lines = []
     for key in {*ALL_KEYS, *(k for k in EVERYWHERE if k)}:

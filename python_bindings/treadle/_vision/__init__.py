@@ -57,7 +57,6 @@ _WITHOUT_KERNEL = (
 )
 
 
-
 @functools.lru_cache(maxsize=None)
 def define() -> Library:
     """Define them, for as long as the program runs."""
