@@ -16,7 +16,9 @@ STABLE = """
 #include <torch/csrc/stable/library.h>
 using torch::stable::Tensor;
 Tensor first(Tensor a, Tensor, Tensor) { return a; }
-STABLE_TORCH_LIBRARY(binary_benchmark, m) { m.def("first(Tensor a, Tensor b, Tensor c) -> Tensor"); }
+STABLE_TORCH_LIBRARY(binary_benchmark, m) {
+  m.def("first(Tensor a, Tensor b, Tensor c) -> Tensor");
+}
 STABLE_TORCH_LIBRARY_IMPL(binary_benchmark, CPU, m) { m.impl("first", TORCH_BOX(&first)); }
 """
 DIRECT = """

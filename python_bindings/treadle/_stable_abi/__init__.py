@@ -164,7 +164,7 @@ def registrations(path: str, needs: Needs) -> Iterator[None]:
 
 def _tell(facts: List[str]) -> None:
     """Make known to treadle.ops what was registered."""
-    from treadle import Tag
+    from treadle._introspection.tags import Tag
     from treadle._ops import ops, tags_of
 
     for fact in facts:
@@ -198,5 +198,5 @@ def watch_extension_modules() -> Callable[[], None]:
         with registrations(spec.origin, needs):
             return create(self, spec)
 
-    Loader.create_module = create_module  # type: ignore[method-assign]
+    Loader.create_module = create_module
     return lambda: setattr(Loader, "create_module", create)

@@ -1,5 +1,5 @@
-"""Every operator that the wheels of torchvision and torchaudio register for the CPU, called with the
-same numbers on Treadle and on PyTorch, with its gradients.
+"""Every operator that the wheels of torchvision and torchaudio register for the CPU, called with
+the same numbers on Treadle and on PyTorch, with its gradients.
 
     python -m treadle.run _wheel_operators.py OUT.npz     # on Treadle
     python _wheel_operators.py OUT.npz                    # on PyTorch
