@@ -350,9 +350,10 @@ void DynamicOperator::check_arguments(const Stack& stack) const {
                             " arguments, got ", stack.size(), " for\n  ", info().schema);
   for (size_t i = 0; i < n; ++i) {
     const schema::Argument& a = schema_.arguments[i];
-    check<ErrorKind::Runtime>(fits_type(stack[i], a.type), OpName(info().base_name), "expected ",
-                              a.name, " to be ", schema::print(a.type), ", got ",
-                              value_text(stack[i]));
+    if (fits_type(stack[i], a.type)) [[likely]]
+      continue;
+    fail<ErrorKind::Runtime>(OpName(info().base_name), "expected ", a.name, " to be ",
+                             schema::print(a.type), ", got ", value_text(stack[i]));
   }
 }
 
@@ -363,9 +364,11 @@ void DynamicOperator::check_results(const Stack& stack, const std::vector<Tensor
                             ", got ", stack.size(), "\n  ", info().schema);
   for (size_t i = 0; i < n; ++i) {
     const Type& type = schema_.returns[i].type;
-    check<ErrorKind::Runtime>(fits_type(stack[i], type), OpName(info().base_name),
-                              "expected the kernel to return ", schema::print(type), " as result ",
-                              i, ", got ", value_text(stack[i]), "\n  ", info().schema);
+    if (!fits_type(stack[i], type)) [[unlikely]] {
+      fail<ErrorKind::Runtime>(OpName(info().base_name), "expected the kernel to return ",
+                               schema::print(type), " as result ", i, ", got ",
+                               value_text(stack[i]), "\n  ", info().schema);
+    }
     if (!type.writes() || !stack[i].is<Tensor>()) continue;
     const bool known = std::any_of(written.begin(), written.end(), [&](const Tensor& t) {
       return t.is_same(stack[i].as<Tensor>());

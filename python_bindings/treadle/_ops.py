@@ -284,12 +284,13 @@ class _Ops(types.ModuleType):
             return
         needs = _stable_abi.needs_of(path) if os.path.isfile(path) else _stable_abi.Needs()
         replacement = _replacement_of(path)
-        if replacement is not None and _stable_abi.why_not(path, needs):
-            importlib.import_module(replacement)
-        elif _stable_abi.is_for_pytorch(needs):
-            _stable_abi.load(path, needs)
+        if not _stable_abi.is_for_pytorch(needs) or (replacement and _stable_abi.why_not(needs)):
+            if replacement:
+                importlib.import_module(replacement).define()
+            else:
+                operator_library.load_file(path)
         else:
-            operator_library.load_file(path)
+            _stable_abi.load(path, needs)
         self.loaded_libraries.add(path)
 
 

@@ -10,6 +10,9 @@ They compute on the CPU. Where one has no version for a device, torchaudio's own
 
 from __future__ import annotations
 
+import functools
+from typing import Tuple
+
 from treadle import library
 from treadle._audio import alignment, loops, transducer
 from treadle.library import Library
@@ -30,9 +33,12 @@ _ABOUT = {
     "is_align_available() -> bool": lambda: True,
 }
 
-_library = Library("torchaudio", "FRAGMENT")
-_about = Library("_torchaudio", "FRAGMENT")
-for _schema, _function in _OPERATORS.items():
-    library.define(_library, _schema)(_function)
-for _schema, _function in _ABOUT.items():
-    library.define(_about, _schema)(_function)
+
+@functools.lru_cache(maxsize=None)
+def define() -> Tuple[Library, Library]:
+    """Define them, for as long as the program runs."""
+    own, about = Library("torchaudio", "FRAGMENT"), Library("_torchaudio", "FRAGMENT")
+    for namespace, operators in ((own, _OPERATORS), (about, _ABOUT)):
+        for schema, function in operators.items():
+            library.define(namespace, schema)(function)
+    return own, about

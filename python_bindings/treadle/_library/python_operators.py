@@ -35,7 +35,7 @@ def _from_file(
     device: Any = None,
     pin_memory: Optional[bool] = None,
 ) -> Tensor:
-    from treadle import from_file
+    from treadle.storage import from_file
 
     return from_file(
         filename, shared, size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory

@@ -17,7 +17,7 @@ import glob
 import os
 import sys
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List
 
 from treadle import _C
 from treadle._stable_abi._elf import Needs, needs_of
@@ -39,18 +39,18 @@ def is_for_pytorch(needs: Needs) -> bool:
 
 
 @functools.lru_cache(maxsize=None)
+def _files() -> List[str]:
+    return sorted(os.listdir(FOLDER)) if os.path.isdir(FOLDER) else []
+
+
 def _our_libraries() -> List[str]:
     """The names of PyTorch's libraries that the folder has."""
-    names = os.listdir(FOLDER) if os.path.isdir(FOLDER) else []
-    return sorted(name for name in names if not name.startswith(_RUNTIME))
+    return [name for name in _files() if not name.startswith(_RUNTIME)]
 
 
 @functools.lru_cache(maxsize=None)
-def _our_functions() -> Any:
-    provides: set = set()
-    for name in os.listdir(FOLDER):
-        provides |= needs_of(os.path.join(FOLDER, name)).provides
-    return frozenset(provides)
+def _our_functions() -> FrozenSet[str]:
+    return frozenset().union(*(needs_of(os.path.join(FOLDER, f)).provides for f in _files()))
 
 
 def _is_of_pytorch(symbol: str) -> bool:
@@ -62,10 +62,9 @@ def _is_of_pytorch(symbol: str) -> bool:
     )
 
 
-def why_not(path: str, needs: Optional[Needs] = None) -> str:
+def why_not(needs: Needs) -> str:
     """The functions that a file needs of PyTorch and that are not here, as a sentence; empty where
     there is none."""
-    needs = needs or needs_of(path)
     missing = sorted(name for name in needs.functions - _our_functions() if _is_of_pytorch(name))
     if not missing:
         return ""
@@ -144,7 +143,7 @@ def registrations(path: str, needs: Needs) -> Iterator[None]:
     with _lock:
         if path in _refused:
             raise RuntimeError(_refused[path])
-        reason = why_not(path, needs)
+        reason = why_not(needs)
         if reason:
             raise ImportError(f"{name}: {reason}", name=name, path=path)
         abi = _abi()
@@ -165,7 +164,7 @@ def registrations(path: str, needs: Needs) -> Iterator[None]:
 
 def _tell(facts: List[str]) -> None:
     """Make known to treadle.ops what was registered."""
-    from treadle import Tag
+    from treadle._introspection.tags import Tag
     from treadle._ops import ops, tags_of
 
     for fact in facts:
@@ -199,5 +198,5 @@ def watch_extension_modules() -> Callable[[], None]:
         with registrations(spec.origin, needs):
             return create(self, spec)
 
-    Loader.create_module = create_module  # type: ignore[method-assign]
+    Loader.create_module = create_module
     return lambda: setattr(Loader, "create_module", create)

@@ -37,6 +37,10 @@ def needs_of(path: str) -> Needs:
                 return Needs()  # cut short: the system's loader says what is wrong
 
 
+def _text(data: mmap.mmap, start: int) -> str:
+    return data[start : data.find(b"\0", start)].decode("utf-8", "replace")
+
+
 def _read(data: mmap.mmap) -> Needs:
     (table,) = struct.unpack_from("<Q", data, 40)
     size, count = struct.unpack_from("<HH", data, 58)
@@ -47,20 +51,15 @@ def _read(data: mmap.mmap) -> Needs:
         if kind not in (_DYNAMIC, _DYNSYM):
             continue
         texts = sections[link][4]
-
-        def text(at: int) -> str:
-            start = texts + at  # noqa: B023: called at once
-            return data[start : data.find(b"\0", start)].decode("utf-8", "replace")
-
         for at in range(offset, offset + length, width):
             if kind == _DYNAMIC:
                 tag, value = struct.unpack_from("<QQ", data, at)
                 if tag == _NEEDED:
-                    libraries.append(text(value))
+                    libraries.append(_text(data, texts + value))
                 continue
             name, info, _, home = struct.unpack_from("<IBBH", data, at)
             if home == 0 and info >> 4 == _GLOBAL:
-                functions.add(text(name))
+                functions.add(_text(data, texts + name))
             elif home:
-                provides.add(text(name))
+                provides.add(_text(data, texts + name))
     return Needs(tuple(libraries), frozenset(functions), frozenset(provides))

@@ -12,6 +12,7 @@ The quantized ones are defined, as torchvision asks for them by name, and have n
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict
 
 from treadle import library
@@ -56,8 +57,12 @@ _WITHOUT_KERNEL = (
 )
 
 
-_library = Library("torchvision", "FRAGMENT")
-for _schema, _function in _OPERATORS.items():
-    library.define(_library, _schema)(_function)
-for _schema in _WITHOUT_KERNEL:
-    _library.define(_schema)
+@functools.lru_cache(maxsize=None)
+def define() -> Library:
+    """Define them, for as long as the program runs."""
+    own = Library("torchvision", "FRAGMENT")
+    for schema, function in _OPERATORS.items():
+        library.define(own, schema)(function)
+    for schema in _WITHOUT_KERNEL:
+        own.define(schema)
+    return own

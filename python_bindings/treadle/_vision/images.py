@@ -10,6 +10,7 @@ and alpha.
 
 from __future__ import annotations
 
+import functools
 import io
 from typing import Any, Callable, Dict, Tuple
 
@@ -181,6 +182,11 @@ _OPERATORS: Dict[str, Callable[..., Any]] = {
     "_is_compiled_against_turbo() -> bool": lambda: False,
 }
 
-_library = Library("image", "FRAGMENT")
-for _schema, _function in _OPERATORS.items():
-    library.define(_library, _schema)(_function)
+
+@functools.lru_cache(maxsize=None)
+def define() -> Library:
+    """Define them, for as long as the program runs."""
+    own = Library("image", "FRAGMENT")
+    for schema, function in _OPERATORS.items():
+        library.define(own, schema)(function)
+    return own

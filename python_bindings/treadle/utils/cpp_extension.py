@@ -14,10 +14,11 @@ In the setup.py of a project:
         install_requires=[requirement()],
     )
 
-A source that includes torch/csrc/stable/library.h makes an extension for PyTorch's stable ABI, which
-runs on PyTorch, too. A source that ends with .yaml has the entries of operators: it is a library,
-whose module has their functions (treadle.codegen). Other sources define a module themselves, by TREADLE_MODULE of
-treadle/extension.h. `python -m treadle.utils.cpp_extension --cflags --ldflags` prints the
+A source that includes torch/csrc/stable/library.h makes an extension for PyTorch's stable ABI,
+which runs on PyTorch, too. A source that ends with .yaml has the entries of operators: it is a
+library, whose module has their functions (treadle.codegen). Other sources define a module
+themselves, by TREADLE_MODULE of treadle/extension.h.
+`python -m treadle.utils.cpp_extension --cflags --ldflags` prints the
 compiler's options for those who call it by other means.
 """
 

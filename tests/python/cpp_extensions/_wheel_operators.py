@@ -1,5 +1,5 @@
-"""Every operator that the wheels of torchvision and torchaudio register for the CPU, called with the
-same numbers on Treadle and on PyTorch, with its gradients.
+"""Every operator that the wheels of torchvision and torchaudio register for the CPU, called with
+the same numbers on Treadle and on PyTorch, with its gradients.
 
     python -m treadle.run _wheel_operators.py OUT.npz     # on Treadle
     python _wheel_operators.py OUT.npz                    # on PyTorch
@@ -47,8 +47,8 @@ def call(name, *args, tag="", **kwargs):
 
 
 def regions(dtype):
-    x = draw(2, 8, 12, 10).to(dtype).requires_grad_()
-    rois = torch.tensor([[0, 1, 1, 6, 7.5], [1, 0, 2, 9, 9], [1, 3, 3, 3, 3]], dtype=dtype)
+    x = draw(1, 8, 9, 8).to(dtype).requires_grad_()
+    rois = torch.tensor([[0, 1, 1, 6, 7.5], [0, 0, 2, 9, 9], [0, 3, 3, 3, 3]], dtype=dtype)
     tag = str(dtype).partition(".")[2]
     for aligned in (False, True):
         call("torchvision::roi_align", x, rois, 0.9, 3, 2, 2, aligned, tag=f"{tag} {aligned}")
@@ -57,18 +57,18 @@ def regions(dtype):
     call("torchvision::ps_roi_align", x, rois, 0.9, 2, 2, 2, tag=tag)
     call("torchvision::ps_roi_pool", x, rois, 0.9, 2, 2, tag=tag)
     # One that is not contiguous.
-    strided = draw(2, 12, 10, 8).to(dtype).permute(0, 3, 1, 2).requires_grad_()
+    strided = draw(1, 9, 8, 8).to(dtype).permute(0, 3, 1, 2).requires_grad_()
     call("torchvision::roi_align", strided, rois, 1.0, 2, 2, 2, True, tag=f"{tag} strided")
 
 
 def convolutions(dtype):
     tag = str(dtype).partition(".")[2]
-    x, w, b = (draw(*s).to(dtype).requires_grad_() for s in ((2, 4, 7, 6), (6, 2, 3, 3), (6,)))
-    offset = (0.7 * draw(2, 2 * 2 * 9, 7, 6)).to(dtype).requires_grad_()
-    mask = draw(2, 2 * 9, 7, 6).to(dtype).requires_grad_()
+    x, w, b = (draw(*s).to(dtype).requires_grad_() for s in ((1, 4, 5, 6), (6, 2, 3, 3), (6,)))
+    offset = (0.7 * draw(1, 2 * 2 * 9, 5, 6)).to(dtype).requires_grad_()
+    mask = draw(1, 2 * 9, 5, 6).to(dtype).requires_grad_()
     sizes = (1, 1, 1, 1, 1, 1, 2, 2)
     call("torchvision::deform_conv2d", x, w, offset, mask, b, *sizes, True, tag=f"{tag} masked")
-    none = torch.zeros(2, 1, dtype=dtype)
+    none = torch.zeros(1, 1, dtype=dtype)
     call("torchvision::deform_conv2d", x, w, offset, none, b, *sizes, False, tag=tag)
 
 
@@ -84,8 +84,8 @@ def boxes(dtype):
 
 
 def picture():
-    rows, columns = torch.meshgrid(torch.arange(24), torch.arange(31), indexing="ij")
-    return torch.stack([8 * columns, 10 * rows, 3 * rows + 4 * columns]).to(torch.uint8)
+    rows, columns = torch.meshgrid(torch.arange(12), torch.arange(17), indexing="ij")
+    return torch.stack([14 * columns, 20 * rows, 6 * rows + 8 * columns]).to(torch.uint8)
 
 
 def images():

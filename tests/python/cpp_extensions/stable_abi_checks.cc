@@ -277,9 +277,9 @@ STABLE_TORCH_LIBRARY_FRAGMENT(stable_later, m) { m.def("early(Tensor x) -> Tenso
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
+EXPORT bool stable_checks_is_tensor(void* object) { return stable::is_tensor_pyobject(object); }
 // A tensor that is twice the given one.
 EXPORT void* stable_checks_twice(void* object) {
-  if (!stable::is_tensor_pyobject(object)) return nullptr;
   return stable::tensor_to_pyobject(twice(stable::tensor_from_pyobject(object)));
 }
 EXPORT void* stable_checks_dtype(void* object) {

@@ -9,6 +9,8 @@ by `STABLE_CHECKS=checks.so python test_stable_abi.py`.
 import ctypes
 import gc
 import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -185,7 +187,6 @@ def test_errors_are_exceptions_with_their_reason(checks):
         assert text in str(found.value), str(found.value)
 
 
-@pytest.mark.skipif(__name__ == "__main__", reason="PyTorch ends the process, or says otherwise")
 def test_errors_of_the_extension_itself(checks):
     x = torch.zeros(2)
     texts = {
@@ -220,8 +221,9 @@ def test_python_objects(checks):
     assert library.stable_checks_twice(torch.ones(2)).tolist() == [2, 2]
     assert library.stable_checks_dtype(torch.int16) is torch.int16
     assert library.stable_checks_device(torch.device("cpu")) == torch.device("cpu")
-    with pytest.raises(ValueError, match="NULL"):
-        library.stable_checks_twice(3)
+    is_tensor = library.stable_checks_is_tensor
+    is_tensor.restype, is_tensor.argtypes = ctypes.c_bool, [ctypes.py_object]
+    assert is_tensor(torch.ones(1)) and not is_tensor(3)
 
 
 def test_a_warning(checks):
@@ -232,11 +234,33 @@ def test_a_warning(checks):
     assert __name__ == "__main__" or [str(w.message) for w in seen] == ["mind the gap"]
 
 
+@pytest.mark.slow
+def test_the_example_runs_on_both_libraries(tmp_path):
+    """On PyTorch where $TREADLE_REFERENCE names an interpreter that has it."""
+    from treadle.utils import cpp_extension
+
+    folder = SOURCE.parents[3] / "examples" / "binary_extension"
+    library = cpp_extension.load(
+        "rms_norm", str(folder / "rms_norm.cc"), build_directory=str(tmp_path),
+        is_python_module=False,
+    )  # fmt: skip
+    program = [str(folder / "rms_norm.py"), library]
+    commands = [[sys.executable, "-m", "treadle.run", *program]]
+    reference = os.environ.get("TREADLE_REFERENCE")
+    if reference:
+        commands.append(["env", "-u", "PYTHONPATH", reference, *program])
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.stdout == "rms_norm: the values and gradients are right\n", done.stderr
+
+
 if __name__ == "__main__":
     # On PyTorch, or by hand: without pytest's collection of a package that is not there.
     operators = load(os.environ["STABLE_CHECKS"])
     for test_name, test in list(globals().items()):
-        if test_name.startswith("test_") and "itself" not in test_name:
+        if test_name.startswith("test_") and test.__code__.co_varnames[:1] == ("checks",):
+            if "itself" in test_name:
+                continue  # PyTorch ends the process, or says otherwise
             try:
                 test(operators)
             except Exception as error:

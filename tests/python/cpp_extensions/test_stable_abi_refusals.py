@@ -45,12 +45,12 @@ REFUSED = {
     "<string>:1:18: error: unknown type 'Tensr'; did you mean 'Tensor'?\n"
     "stable_schema::f(Tensr x) -> Tensor\n                 ^",
     "KEY": "key.so: expected a dispatch key, got 'Abacus'",
-    "OLD": "old.so: f: expected an extension that was built with PyTorch 2.9 or later of this major "
-    "version, got version 2.8",
-    "OWN": "own.so: aten::add.Tensor: expected a kernel of an operator's first form for a device of "
-    "a backend, got one at a.c:1",
-    "KERNELS": "kernels.so: stable_kernels::f: expected one kernel for the device cpu, got a second "
-    "at a.c:2\nthe first is at a.c:2",
+    "OLD": "old.so: f: expected an extension that was built with PyTorch 2.9 or later of this "
+    "major version, got version 2.8",
+    "OWN": "own.so: aten::add.Tensor: expected a kernel of an operator's first form for a device "
+    "of a backend, got one at a.c:1",
+    "KERNELS": "kernels.so: stable_kernels::f: expected one kernel for the device cpu, got a "
+    "second at a.c:2\nthe first is at a.c:2",
 }
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import treadle
-import treadle._audio  # defines them
+import treadle._audio
 
+treadle._audio.define()
 ops = treadle.ops.torchaudio
 
 

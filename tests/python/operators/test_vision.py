@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import treadle
-import treadle._vision  # defines them
+import treadle._vision
 from treadle.autograd import gradcheck
 
+treadle._vision.define()
 ops = treadle.ops.torchvision
 RNG = np.random.default_rng(0)
 # Regions (image, x1, y1, x2, y2): inside, over the border, of a line, outside.

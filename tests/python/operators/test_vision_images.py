@@ -13,8 +13,9 @@ import pytest
 from PIL import Image
 
 import treadle
-import treadle._vision.images  # defines them
+import treadle._vision.images
 
+treadle._vision.images.define()
 ops = treadle.ops.image
 PIXELS = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
 

@@ -1,5 +1,5 @@
-// The numbers by which the library knows dtypes, layouts, memory formats, devices and tags: asked of
-// it, as those of another version may differ.
+// The numbers by which the library knows dtypes, layouts, memory formats, devices and tags. It is
+// asked for them, as those of another version may differ.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -78,7 +78,7 @@ AOTI_TORCH_EXPORT void torch_c10_cuda_free_error_msg(char* message);
 AOTI_TORCH_EXPORT int32_t torch_dtype_float8_e8m0fnu();
 AOTI_TORCH_EXPORT int32_t torch_dtype_float4_e2m1fn_x2();
 
-// A tensor over memory; deleter(data, deleter_context) is called when the last tensor on it is gone.
+// A tensor over memory. deleter(data, deleter_context) is called when no tensor is on it any more.
 AOTI_TORCH_EXPORT AOTITorchError torch_from_blob(
     void* data, int64_t ndim, const int64_t* sizes, const int64_t* strides, int64_t storage_offset,
     int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle* result,
