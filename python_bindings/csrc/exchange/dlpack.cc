@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/exchange/dlpack.h"
 
+#include <array>
 #include <memory>
 
 #include "aten/engine/named_errors.h"
@@ -21,17 +22,25 @@ constexpr int32_t kDLCpu = 1;
 // The type codes of dtypes that are no plain numbers; 0 for all others.
 uint8_t code_of_stored(ScalarType dtype) {
   switch (dtype) {
-    case ScalarType::Float8_e4m3fn: return 10;
-    case ScalarType::Float8_e4m3fnuz: return 11;
-    case ScalarType::Float8_e5m2: return 12;
-    case ScalarType::Float8_e5m2fnuz: return 13;
-    case ScalarType::Float8_e8m0fnu: return 14;
-    case ScalarType::Float4_e2m1fn_x2: return 17;
-    default: return 0;
+    case ScalarType::Float8_e4m3fn:
+      return 10;
+    case ScalarType::Float8_e4m3fnuz:
+      return 11;
+    case ScalarType::Float8_e5m2:
+      return 12;
+    case ScalarType::Float8_e5m2fnuz:
+      return 13;
+    case ScalarType::Float8_e8m0fnu:
+      return 14;
+    case ScalarType::Float4_e2m1fn_x2:
+      return 17;
+    default:
+      return 0;
   }
 }
 
 std::optional<DLDataType> find_dl(ScalarType dtype) {
+  if (is_outside(dtype)) return std::nullopt;
   const auto bits = static_cast<uint8_t>(item_size(dtype) * 8);
   if (dtype == ScalarType::Float4_e2m1fn_x2) return DLDataType{17, 4, 2};  // two in a byte
   if (const uint8_t code = code_of_stored(dtype)) return DLDataType{code, bits, 1};
@@ -172,10 +181,17 @@ ScalarType dtype_of_dl(DLDataType type, const char* op) {
 }
 
 DLDataType dl_type(ScalarType dtype, const char* op) {
-  const auto type = find_dl(dtype);
-  check<ErrorKind::Type>(type.has_value(), OpName(op), "expected a dtype that others know, got ",
-                         dtype);
-  return *type;
+  // No bits: a dtype that others do not know.
+  static const auto types = [] {
+    std::array<DLDataType, kNumDtypes> table{};
+    for (size_t i = 0; i < table.size(); ++i)
+      table[i] = find_dl(static_cast<ScalarType>(i)).value_or(DLDataType{});
+    return table;
+  }();
+  const auto number = static_cast<size_t>(dtype);
+  check<ErrorKind::Type>(number < types.size() && types[number].bits != 0, OpName(op),
+                         "expected a dtype that others know, got ", dtype);
+  return types[number];
 }
 
 void describe_tensor(const Tensor& t, DLTensor& out, const char* op) {
@@ -196,8 +212,7 @@ void describe_tensor(const Tensor& t, DLTensor& out, const char* op) {
 
 void describe_for_export(const Tensor& t, DLTensor& out) {
   if (!t.is_cpu()) refuse_export(str("expected a tensor on the cpu, got one on ", t.device()));
-  if (!find_dl(t.dtype()))
-    refuse_export(str("expected a dtype that others know, got ", t.dtype()));
+  if (!find_dl(t.dtype())) refuse_export(str("expected a dtype that others know, got ", t.dtype()));
   describe_tensor(t, out, "__dlpack__");
 }
 
@@ -244,8 +259,8 @@ Tensor tensor_from_dlpack(PyObject* source) {
     throw PythonError{};
   }
   Object none_args(PyTuple_New(0));
-  Object keywords(Py_BuildValue("{s:(II)}", "max_version", kDLPackVersion.major,
-                                kDLPackVersion.minor));
+  Object keywords(
+      Py_BuildValue("{s:(II)}", "max_version", kDLPackVersion.major, kDLPackVersion.minor));
   Object capsule =
       Object::maybe(call_python(PyObject_Call, method.get(), none_args.get(), keywords.get()));
   if (!capsule) {

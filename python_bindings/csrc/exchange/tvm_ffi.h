@@ -63,12 +63,12 @@ struct Error {
   ByteArray kind, message;
 };
 
-// A function of a loaded library. The functions of libtvm_ffi that are null were not loaded with it.
+// A function of a loaded library. The functions of libtvm_ffi are null where it was not loaded.
 struct Function {
   std::string name;
   SafeCall call = nullptr;
-  void (*move_error)(void** error) = nullptr;               // TVMFFIErrorMoveFromRaised
-  int (*release)(void* object) = nullptr;                   // TVMFFIObjectDecRef
+  void (*move_error)(void** error) = nullptr;  // TVMFFIErrorMoveFromRaised
+  int (*release)(void* object) = nullptr;      // TVMFFIObjectDecRef
   int (*to_dlpack)(void* tensor, DLManagedTensorVersioned** out) = nullptr;
 };
 

@@ -1,5 +1,7 @@
 """Checks a kernel in a process of its own, and says what is wrong with it.
 
+Example:
+
     report = check("relu", "kernels.py:relu", seconds=20)
     print(report.text())
 """

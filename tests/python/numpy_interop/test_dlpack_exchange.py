@@ -1,5 +1,7 @@
 """DLPack 1.3: the table of C functions, versions and flags of capsules, and all dtypes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ctypes
@@ -214,13 +216,16 @@ def test_dtypes_in_the_terms_of_dlpack() -> None:
         assert (got.code, got.bits, got.lanes) == code, name
         back = treadle.from_dlpack(t.__dlpack__(max_version=(1, 3)))
         assert back.dtype is dtype and back.data_ptr() == t.data_ptr()
-    with pytest.raises(BufferError, match="expected a dtype that others know, got treadle.bcomplex32"):
+    with pytest.raises(
+        BufferError, match="expected a dtype that others know, got treadle.bcomplex32"
+    ):
         treadle.empty(2, dtype=treadle.float32).view(treadle.bcomplex32).__dlpack__()
 
 
 def test_capsules_have_the_version_that_the_consumer_knows() -> None:
     t = treadle.ones(2)
-    for asked, given in (((1, 0), (1, 0)), ((1, 2), (1, 2)), ((1, 9), (1, 3)), ((2, 0), (1, 3))):
+    versions = {(1, 0): (1, 0), (1, 2): (1, 2), (1, 9): (1, 3), (2, 0): (1, 3)}
+    for asked, given in versions.items():
         assert tuple(_managed(t.__dlpack__(max_version=asked)).version) == given
     for asked in (None, (0, 8)):
         assert '"dltensor"' in repr(t.__dlpack__(max_version=asked))
