@@ -224,7 +224,7 @@ class Checker:
         lines in `report`."""
         crashes = 0
         for text in lines if only else self._planned(list(dtypes), list(lines)):
-            late = end is not None and time.monotonic() > end
+            late = end is not None and report.lines > 0 and time.monotonic() > end
             if crashes >= MOST_CRASHES or late or report.lines == most:
                 report.complete = False
                 return

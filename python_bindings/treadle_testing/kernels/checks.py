@@ -436,7 +436,14 @@ def findings(judge: Judge, line: Line) -> Iterator[Finding]:
     elif line.check in CHECKS:
         if not all(isinstance(t, Tensor) for t in line.tensors()):
             raise ValueError("line: expected tensors")
-        yield from CHECKS[line.check](judge, line)
+        try:
+            yield from CHECKS[line.check](judge, line)
+        except (Skipped, MemoryError):
+            raise
+        except Exception as error:
+            if judge.kernel.is_operator:
+                raise Skipped(str(error)) from None
+            yield Finding("raises", str(line), f"{type(error).__name__}: {_first(error)}")
     else:
         raise ValueError(
             f"line: expected a check in (call, {', '.join(CHECKS)}), got '{line.check}'"
