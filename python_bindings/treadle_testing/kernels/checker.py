@@ -19,13 +19,15 @@ import time
 from dataclasses import asdict, dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Iterator, Optional, Sequence
 
 from .judge import ULPS, Finding
 from .worker import NOTE
 
-# Seconds after which a line is taken to hang; a kernel's library may take longer to compile.
-HANG, OPEN = 60.0, 600.0
+# Seconds of work after which a line is taken to hang, and how many times as long it may wait; a
+# kernel's library may take longer to compile.
+HANG, _WAIT, OPEN = 20.0, 6, 600.0
 # Of each kind, so many findings are kept, and so many crashes of the process are waited for.
 OF_A_KIND, MOST_CRASHES = 3, 8
 # Lines that are asked for together.
@@ -61,8 +63,11 @@ class _Process:
             self.noted, good, answer = "", NOTE, ""
             while good == NOTE:
                 self.noted = answer
-                if not self.pipe.poll(seconds):
-                    raise Died(f"no end after {seconds:.0f} s")
+                begin, worked = time.monotonic(), self._work()
+                while not self.pipe.poll(1.0):
+                    waited = time.monotonic() - begin
+                    if self._work() - worked > seconds or waited > _WAIT * seconds:
+                        raise Died(f"no end after {waited:.0f} s")
                 good, answer = self.pipe.recv()
         except (EOFError, OSError):
             raise Died(f"exit status {self.process.wait()}") from None
@@ -72,6 +77,17 @@ class _Process:
         if not good:
             raise ValueError(answer)
         return answer
+
+    def _work(self) -> float:
+        """Seconds of processor time of the process that runs the kernel: on a busy machine, these
+        say more than a clock."""
+        try:
+            tasks = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+            child = tasks.read_text().split()[0]
+            fields = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
         self.pipe.close()
