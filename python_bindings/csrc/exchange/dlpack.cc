@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python_bindings/csrc/exchange/dlpack.h"
 
+#include <array>
 #include <memory>
 
 #include "aten/engine/named_errors.h"
@@ -39,6 +40,7 @@ uint8_t code_of_stored(ScalarType dtype) {
 }
 
 std::optional<DLDataType> find_dl(ScalarType dtype) {
+  if (is_outside(dtype)) return std::nullopt;
   const auto bits = static_cast<uint8_t>(item_size(dtype) * 8);
   if (dtype == ScalarType::Float4_e2m1fn_x2) return DLDataType{17, 4, 2};  // two in a byte
   if (const uint8_t code = code_of_stored(dtype)) return DLDataType{code, bits, 1};
@@ -179,10 +181,17 @@ ScalarType dtype_of_dl(DLDataType type, const char* op) {
 }
 
 DLDataType dl_type(ScalarType dtype, const char* op) {
-  const auto type = find_dl(dtype);
-  check<ErrorKind::Type>(type.has_value(), OpName(op), "expected a dtype that others know, got ",
-                         dtype);
-  return *type;
+  // No bits: a dtype that others do not know.
+  static const auto types = [] {
+    std::array<DLDataType, kNumDtypes> table{};
+    for (size_t i = 0; i < table.size(); ++i)
+      table[i] = find_dl(static_cast<ScalarType>(i)).value_or(DLDataType{});
+    return table;
+  }();
+  const auto number = static_cast<size_t>(dtype);
+  check<ErrorKind::Type>(number < types.size() && types[number].bits != 0, OpName(op),
+                         "expected a dtype that others know, got ", dtype);
+  return types[number];
 }
 
 void describe_tensor(const Tensor& t, DLTensor& out, const char* op) {

@@ -66,8 +66,9 @@ struct DLPackExchangeAPI {
 
 // Raises BufferError, which consumers expect of a tensor that cannot be exported.
 [[noreturn]] void refuse_export(const std::string& message);
-// A capsule over the tensor, of `version`; of the form before version 1 without one. BufferError for
-// a tensor that cannot be exported: it requires grad, or is read-only, which the old form cannot say.
+// A capsule over the tensor, of `version`; of the form before version 1 without one. BufferError
+// for a tensor that cannot be exported: it requires grad, or is read-only, which the old form
+// cannot say.
 PyObject* tensor_to_dlpack(const Tensor& t, std::optional<DLPackVersion> version, bool copied);
 // From a capsule, or anything with __dlpack__.
 Tensor tensor_from_dlpack(PyObject* source);

@@ -1,5 +1,5 @@
-// __dlpack_c_exchange_api__: the table of C functions by which other libraries exchange tensors with
-// this one, one lookup for each type instead of a Python call for each tensor.
+// __dlpack_c_exchange_api__: the table of C functions by which other libraries exchange tensors
+// with this one, one lookup for each type instead of a Python call for each tensor.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/named_errors.h"

@@ -16,6 +16,7 @@
 #include "plugin/host/boundary.h"
 #include "python_bindings/csrc/arguments/casters.h"
 #include "python_bindings/csrc/arguments/convert.h"
+#include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/library/defined_operator.h"
 #include "python_bindings/csrc/module.h"
 #include "python_bindings/csrc/tensors/tensor_object.h"
@@ -175,19 +176,34 @@ const std::shared_ptr<const Function>& function_of(PyObject* capsule) {
   return *static_cast<const std::shared_ptr<const Function>*>(held);
 }
 
-void add_object(const Function& function, tvm_ffi::Arguments& arguments, PyObject* value) {
-  if (is_tensor(value)) return arguments.add(unwrap(value));
-  if (value == Py_None) return arguments.add_none();
-  if (is_bool(value)) return arguments.add(int64_t{to_boolean(value)}, tvm_ffi::kBool);
-  if (is_int(value)) return arguments.add(to_int(function.name.c_str(), value));
-  if (is_real(value)) return arguments.add(to_double(function.name.c_str(), value));
-  if (PyUnicode_Check(value)) {
-    const char* const text = PyUnicode_AsUTF8(value);
-    if (!text) throw PythonError{};
-    return arguments.add(text);
-  }
+[[noreturn]] void refuse_object(const Function& function, PyObject* value) {
   fail<ErrorKind::Type>(OpName(function.name), "expected tensors, numbers, texts and None, got ",
                         type_text(value));
+}
+
+// The work that the argument stands for is the result: see kWorthReleasing.
+int64_t add_object(const Function& function, tvm_ffi::Arguments& arguments, PyObject* value) {
+  if (is_tensor(value)) {
+    const Tensor& t = unwrap(value);
+    arguments.add(t);
+    return work(t);
+  }
+  if (value == Py_None) {
+    arguments.add_none();
+  } else if (is_bool(value)) {
+    arguments.add(int64_t{to_boolean(value)}, tvm_ffi::kBool);
+  } else if (is_int(value)) {
+    arguments.add(to_int(function.name.c_str(), value));
+  } else if (is_real(value)) {
+    arguments.add(to_double(function.name.c_str(), value));
+  } else if (PyUnicode_Check(value)) {
+    const char* const text = PyUnicode_AsUTF8(value);
+    if (!text) throw PythonError{};
+    arguments.add(text);
+  } else {
+    refuse_object(function, value);
+  }
+  return 0;
 }
 
 // A result as a Python object; takes over its reference.
@@ -223,7 +239,8 @@ PyObject* call_function(PyObject* self, PyObject* const* values, Py_ssize_t coun
   return guarded([&] {
     const Function& function = *function_of(self);
     tvm_ffi::Arguments arguments(function);
-    for (Py_ssize_t i = 0; i < count; ++i) add_object(function, arguments, values[i]);
+    int64_t amount = 0;
+    for (Py_ssize_t i = 0; i < count; ++i) amount += add_object(function, arguments, values[i]);
     const Py_ssize_t named_count = names ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t i = 0; i < named_count; ++i) {
       PyObject* const name = PyTuple_GET_ITEM(names, i);
@@ -232,17 +249,16 @@ PyObject* call_function(PyObject* self, PyObject* const* values, Py_ssize_t coun
       PyObject* const out = values[count + i];
       if (PyList_Check(out) || PyTuple_Check(out)) {
         for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(out); ++k)
-          add_object(function, arguments, PySequence_Fast_GET_ITEM(out, k));
+          amount += add_object(function, arguments, PySequence_Fast_GET_ITEM(out, k));
       } else {
-        add_object(function, arguments, out);
+        amount += add_object(function, arguments, out);
       }
     }
     tvm_ffi::Any result;
-    int status = 0;
-    {
-      const ReleaseGil without;
-      status = function.call(nullptr, arguments.data(), arguments.size(), &result);
-    }
+    const auto invoke = [&] {
+      return function.call(nullptr, arguments.data(), arguments.size(), &result);
+    };
+    const int status = amount > kWorthReleasing ? without_gil(invoke) : invoke();
     if (status != 0) tvm_ffi::raise_error(function, status);
     return object_of(function, result);
   });

@@ -63,7 +63,7 @@ struct Error {
   ByteArray kind, message;
 };
 
-// A function of a loaded library. The functions of libtvm_ffi that are null were not loaded with it.
+// A function of a loaded library. The functions of libtvm_ffi are null where it was not loaded.
 struct Function {
   std::string name;
   SafeCall call = nullptr;

@@ -83,7 +83,7 @@ def function(operator: Any) -> Any:
     from treadle._ops import find_overload, packet_named
 
     try:
-        import tvm_ffi
+        import tvm_ffi  # type: ignore[import-not-found]
     except ImportError:
         raise ImportError(f"tvm_ffi.function: expected {_PACKAGE}, got none") from None
     name = find_overload(operator)

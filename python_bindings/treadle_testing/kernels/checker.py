@@ -1,7 +1,9 @@
 """Checks a kernel in a process of its own, and says what is wrong with it.
 
-report = check("relu", "kernels.py:relu", seconds=20)
-print(report.text())
+Example:
+
+    report = check("relu", "kernels.py:relu", seconds=20)
+    print(report.text())
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -17,13 +19,15 @@ import time
 from dataclasses import asdict, dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Iterator, Optional, Sequence
 
 from .judge import ULPS, Finding
 from .worker import NOTE
 
-# Seconds after which a line is taken to hang; a kernel's library may take longer to compile.
-HANG, OPEN = 60.0, 600.0
+# Seconds of work after which a line is taken to hang, and how many times as long it may wait; a
+# kernel's library may take longer to compile.
+HANG, _WAIT, OPEN = 20.0, 6, 600.0
 # Of each kind, so many findings are kept, and so many crashes of the process are waited for.
 OF_A_KIND, MOST_CRASHES = 3, 8
 # Lines that are asked for together.
@@ -59,8 +63,11 @@ class _Process:
             self.noted, good, answer = "", NOTE, ""
             while good == NOTE:
                 self.noted = answer
-                if not self.pipe.poll(seconds):
-                    raise Died(f"no end after {seconds:.0f} s")
+                begin, worked = time.monotonic(), self._work()
+                while not self.pipe.poll(1.0):
+                    waited = time.monotonic() - begin
+                    if self._work() - worked > seconds or waited > _WAIT * seconds:
+                        raise Died(f"no end after {waited:.0f} s")
                 good, answer = self.pipe.recv()
         except (EOFError, OSError):
             raise Died(f"exit status {self.process.wait()}") from None
@@ -70,6 +77,17 @@ class _Process:
         if not good:
             raise ValueError(answer)
         return answer
+
+    def _work(self) -> float:
+        """Seconds of processor time of the process that runs the kernel: on a busy machine, these
+        say more than a clock."""
+        try:
+            tasks = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+            child = tasks.read_text().split()[0]
+            fields = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
         self.pipe.close()
@@ -222,7 +240,7 @@ class Checker:
         lines in `report`."""
         crashes = 0
         for text in lines if only else self._planned(list(dtypes), list(lines)):
-            late = end is not None and time.monotonic() > end
+            late = end is not None and report.lines > 0 and time.monotonic() > end
             if crashes >= MOST_CRASHES or late or report.lines == most:
                 report.complete = False
                 return

@@ -344,13 +344,11 @@ def _differentiated(
         return None
     built, _ = _plain(judge, wide)
     try:
-        args, kwargs = (
-            entry.packed(built.args),
-            {k: entry.packed(v) for k, v in built.kwargs.items()},
-        )
+        args = entry.packed(built.args)
+        kwargs = {k: entry.packed(v) for k, v in built.kwargs.items()}
     finally:
         built.close()
-    found = [t for t in tensors([*args, *kwargs.values()])]
+    found = tensors([*args, *kwargs.values()])
     leaves = [t for t in found if t.is_floating_point() or t.is_complex()]
 
     def function(*given: treadle.Tensor) -> Any:
@@ -438,7 +436,14 @@ def findings(judge: Judge, line: Line) -> Iterator[Finding]:
     elif line.check in CHECKS:
         if not all(isinstance(t, Tensor) for t in line.tensors()):
             raise ValueError("line: expected tensors")
-        yield from CHECKS[line.check](judge, line)
+        try:
+            yield from CHECKS[line.check](judge, line)
+        except (Skipped, MemoryError):
+            raise
+        except Exception as error:
+            if judge.kernel.is_operator:
+                raise Skipped(str(error)) from None
+            yield Finding("raises", str(line), f"{type(error).__name__}: {_first(error)}")
     else:
         raise ValueError(
             f"line: expected a check in (call, {', '.join(CHECKS)}), got '{line.check}'"

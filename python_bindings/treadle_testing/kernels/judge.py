@@ -247,7 +247,8 @@ class Judge:
                 second.close()
 
     def _repeatable(self) -> bool:
-        return not self.op.random and not self.op.is_unwritten
+        changes_shapes = "inplace_view" in self.op.json["tags"]
+        return not (self.op.random or self.op.is_unwritten or changes_shapes)
 
     def _stale(self, line: Line, built: Built) -> Iterator[Finding]:
         """Other values at the same addresses."""
@@ -473,10 +474,9 @@ def _is_out(line: Line, tensor: Tensor) -> bool:
 def _may_refuse(op: Operator, line: Line) -> bool:
     """Whether an operator may refuse a call whose plain form it takes: results that overlap, do not
     fit, or have fewer elements in memory; views that do not exist for the strides."""
-    names: Mapping[str, Any] = dict((n, v) for n, v in line.arguments if n)
+    names: Mapping[str, Any] = {n: v for n, v in line.arguments if n}
     overlapping = any(
         t.strides is not None and prod(t.shape) > 1 and 0 in t.strides for t in line.tensors()
     )
-    return (
-        "out" in names or is_in_place(op, line) or overlapping or op.kind in ("view", "composite")
-    )
+    may = overlapping or op.kind in ("view", "composite")
+    return may or "out" in names or is_in_place(op, line)

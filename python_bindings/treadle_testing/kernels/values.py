@@ -99,7 +99,7 @@ def numbers(tensor: Tensor, count: int, again: int = 0) -> np.ndarray:
             return np.asarray(_WORDS[fill.word](tensor.dtype, count, rng, *fill.numbers))
     except TypeError:
         raise ValueError(
-            f"line: expected numbers for the values '{fill.word}', got {fill}"
+            f"line: expected the numbers that the values '{fill.word}' need, got {fill}"
         ) from None
 
 

@@ -70,6 +70,8 @@ class Session:
     def speed(self) -> Any:
         """The figures of speed."""
         assert self.judge is not None
+        if self.judge.op.kind == "view":
+            return None  # nothing is computed
         lines = plan.lines(self.judge.op, self.judge.kernel)
         return speed.figures(self.judge, list(itertools.islice(lines, 20)))
 

@@ -224,7 +224,8 @@ def test_dtypes_in_the_terms_of_dlpack() -> None:
 
 def test_capsules_have_the_version_that_the_consumer_knows() -> None:
     t = treadle.ones(2)
-    for asked, given in (((1, 0), (1, 0)), ((1, 2), (1, 2)), ((1, 9), (1, 3)), ((2, 0), (1, 3))):
+    versions = {(1, 0): (1, 0), (1, 2): (1, 2), (1, 9): (1, 3), (2, 0): (1, 3)}
+    for asked, given in versions.items():
         assert tuple(_managed(t.__dlpack__(max_version=asked)).version) == given
     for asked in (None, (0, 8)):
         assert '"dltensor"' in repr(t.__dlpack__(max_version=asked))

@@ -28,9 +28,8 @@ class _Tensor(ctypes.Structure):
 
 def _tensor(t):
     numbers = ctypes.c_int64 * t.dim()
-    return _Tensor(
-        t.data_ptr() if t.numel() else 0, t.dim(), numbers(*t.shape), numbers(*t.stride())
-    )
+    address = t.data_ptr() if t.numel() else 0
+    return _Tensor(address, t.dim(), numbers(*t.shape), numbers(*t.stride()))
 
 
 def _of_library(name):
