@@ -5,6 +5,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "distributed/group.h"
 #include "distributed/mpi/library.h"
 #include "distributed/reduction.h"
@@ -25,7 +27,7 @@ std::vector<Span> spans(const std::vector<Address>& addresses) {
 }
 
 milliseconds in_milliseconds(double seconds) {
-  // A day at a time: clocks overflow where programs say "for ever".
+  // Clocks overflow where programs say "for ever".
   constexpr double kLongest = 1e9;
   return milliseconds(static_cast<int64_t>(std::min(std::max(seconds, 1e-3), kLongest) * 1e3));
 }
@@ -57,15 +59,26 @@ Call call_of(std::string name, int function, int dtype, int op, double factor, i
   return call;
 }
 
+// A thread that asks for the interpreter lock then would be ended in the middle.
+bool is_finalizing() {
+#if PY_VERSION_HEX >= 0x030d0000
+  return Py_IsFinalizing();
+#else
+  return _Py_IsFinalizing();
+#endif
+}
+
 // The callback is dropped under the interpreter lock, by the thread that ends the work.
 void on_done(Work& work, py::function callback) {
   auto held = std::shared_ptr<py::function>(new py::function(std::move(callback)),
                                             [](py::function* function) {
+                                              if (is_finalizing()) return;
                                               const py::gil_scoped_acquire lock;
                                               delete function;
                                             });
   const py::gil_scoped_release unlock;
   work.on_done([held = std::move(held)]() mutable {
+    if (is_finalizing()) return;
     const py::gil_scoped_acquire lock;
     try {
       (*held)();

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from datetime import timedelta
 from typing import Any, Callable, List, Optional
@@ -155,7 +156,7 @@ class EngineWork(Work):
     def __del__(self) -> None:
         """What nobody waits for goes on, and needs its memory."""
         handle = getattr(self, "_handle", None)
-        if handle is not None and not handle.has_ended():
+        if handle is not None and not handle.has_ended() and not sys.is_finalizing():
             kept = (self._tensors, self._kept)
             handle.on_done(lambda: _dropped(kept))
 
