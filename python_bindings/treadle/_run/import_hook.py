@@ -16,7 +16,7 @@ import os
 import sys
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from treadle import _C, _names, _stable_abi
@@ -46,6 +46,12 @@ class _Alias(Loader):
         # The import system takes what is here in place of the empty module it made.
         name = module.__name__
         sys.modules[name] = importlib.import_module(_renamed(name, _names.PACKAGE))
+
+    def get_code(self, fullname: str) -> Optional[CodeType]:
+        """The code of the module, for `python -m torch.distributed.run`."""
+        spec = importlib.util.find_spec(_renamed(fullname, _names.PACKAGE))
+        get_code = getattr(spec and spec.loader, "get_code", None)
+        return get_code(spec.name) if spec is not None and get_code is not None else None
 
 
 class _Source(SourceFileLoader):

@@ -24,7 +24,8 @@ from treadle.distributed.errors import DistBackendError, DistError, DistStoreErr
 from treadle.distributed.store import PrefixStore, Store, TCPStore
 
 _ANSWER_SECONDS = 3.0  # for the answers of all ranks
-_OTHERS_SECONDS = 1.0  # for other ranks that are asking
+_HEARD_SECONDS = 1.0  # for all ranks to hear the verdict
+_OTHERS_SECONDS = 0.5  # for other ranks that are asking
 _POLL = 0.02
 _LONG = 3600.0
 _ANSWERED_CALLS = 64  # of each group in an answer
@@ -129,7 +130,7 @@ class Watch:
                 return f"{head}\n{self._lost}"
             try:
                 self._store.add("asking", 1)
-                said = self._ask({"group": name, "verdict": ""}, group.members)
+                said = self._ask({"group": name, "verdict": ""}, group.members, _ANSWER_SECONDS)
                 if is_message:
                     text = _of_message(said)
                 else:
@@ -158,7 +159,7 @@ class Watch:
         key = f"verdict/{name}"
         text = self._store.compare_set(key, "", text).decode()
         here = [rank for rank, each in said.items() if not each.silence and not each.has_left]
-        self._ask({"group": name, "verdict": text}, here)
+        self._ask({"group": name, "verdict": text}, here, _HEARD_SECONDS)
         return text
 
     def _without_store(self, error: DistError) -> str:
@@ -170,13 +171,15 @@ class Watch:
             f"is stopped or hangs\n({reason})"
         )
 
-    def _ask(self, question: Dict[str, Any], ranks: Sequence[int]) -> Dict[int, Said]:
-        """What each of these ranks says of its calls of a group."""
+    def _ask(
+        self, question: Dict[str, Any], ranks: Sequence[int], seconds: float
+    ) -> Dict[int, Said]:
+        """What each of these ranks says of its calls of a group, within so many seconds."""
         number = self._store.add("questions", 1)
         self._store.set(f"question/{number}", json.dumps(question))
         waited = set(ranks)
         found: Dict[int, Said] = {}
-        end = time.monotonic() + _ANSWER_SECONDS
+        end = time.monotonic() + seconds
         while waited:
             for rank in sorted(waited):
                 said = self._said(number, rank, question["group"])

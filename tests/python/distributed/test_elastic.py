@@ -141,12 +141,16 @@ print("trained", rank, "from", start, "by", sys.argv[2], flush=True)
 
 
 def test_training_that_loses_a_worker_ends_well(tmp_path: Path) -> None:
-    """A program that imports torch; one worker is killed, all go on from the checkpoint."""
+    """A program that imports torch, started as by torchrun; one worker is killed, all go on from
+    the checkpoint."""
     (tmp_path / "train.py").write_text(TRAINING)
     options = ["--standalone", "--nproc_per_node=2", "--max-restarts=1", "-t", "3", "--role=own"]
-    options += ["--log-dir", str(tmp_path / "logs"), "--as-torch"]
+    options += ["--log-dir", str(tmp_path / "logs")]
     program = [str(tmp_path / "train.py"), str(tmp_path / "step"), "rank${local_rank}"]
-    done = subprocess.run([*RUN, *options, *program], capture_output=True, text=True, timeout=120)
+    launcher = [sys.executable, "-m", "treadle.run", "-m", "torch.distributed.run"]
+    done = subprocess.run(
+        [*launcher, *options, *program], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     assert "starting the workers anew, 1 of 1 times" in done.stderr
     lines = [f"[own{rank}]:trained {rank} from 4 by rank{rank}" for rank in range(2)]
@@ -272,6 +276,9 @@ def test_options(monkeypatch: pytest.MonkeyPatch) -> None:
     made, program, arguments = run.config_from_args(args)
     assert (made.min_nodes, made.max_nodes, made.nproc_per_node) == (2, 3, 3)
     assert program == sys.executable and arguments[-4:] == ["-m", "pkg.mod", "--lr", "1"]
+    args = run.parse_args(["--as-torch", "x.py"])
+    args.standalone = False
+    assert run.config_from_args(args)[2] == ["-u", "-m", "treadle.run", "x.py"]
     args = launch.parse_args(["--node-rank=1", "--nnodes=2", "--master-port=7", "x.py"])
     args.standalone = False
     made, _, arguments = run.config_from_args(args)
@@ -418,6 +425,4 @@ def test_metrics_and_data() -> None:
     assert list(epochs) == [1, 2, 2]
     with pytest.raises(ValueError) as raised:
         data.ElasticDistributedSampler(range(2), 1, 0, 2)
-    assert str(raised.value) == (
-        "ElasticDistributedSampler: expected start_index in [0, 2), got 2"
-    )
+    assert str(raised.value) == ("ElasticDistributedSampler: expected start_index in [0, 2), got 2")

@@ -2,6 +2,8 @@
 
     configure(ConsoleMetricHandler())
     put_metric("examples", 512)
+
+A handler of a program's own derives from MetricHandler.
 """
 
 # SPDX-License-Identifier: Apache-2.0
