@@ -120,8 +120,7 @@ class DeviceMesh:
             raise ValueError(f"DeviceMesh: expected different ranks, got {mesh.tolist()}")
         if any(list(row) != sorted(row) for dim in range(mesh.dim()) for row in self._rows(dim)):
             raise ValueError(
-                "DeviceMesh: expected ascending ranks along each dimension, got "
-                f"{mesh.tolist()}"
+                f"DeviceMesh: expected ascending ranks along each dimension, got {mesh.tolist()}"
             )
         if mesh_dim_names is not None and len(mesh_dim_names) != len(self._shape):
             raise ValueError(
@@ -609,9 +608,7 @@ def init_device_mesh(
     if backend_override:
         override = _backend_options(backend_override, len(mesh_shape), mesh_dim_names)
     ranks = _C.arange(math.prod(mesh_shape), device="cpu").reshape(tuple(mesh_shape))
-    return DeviceMesh(
-        device_type, ranks, mesh_dim_names=mesh_dim_names, backend_override=override
-    )
+    return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names, backend_override=override)
 
 
 __getattr__ = _names.attributes_of(__name__)

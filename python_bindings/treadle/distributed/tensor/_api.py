@@ -103,9 +103,6 @@ class DTensor(Tensor):
         made._spec = spec
         return made
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """A tensor of what this process has, `local_tensor`, and of how all is spread, `spec`."""
-
     def __repr__(self) -> str:  # type: ignore[override]
         return (
             f"DTensor(local_tensor={self._local_tensor}, device_mesh={self._spec.mesh}, "

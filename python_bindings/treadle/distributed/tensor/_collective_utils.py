@@ -111,9 +111,7 @@ def reduce_scattered(
     result = sent.new_empty(sent.shape[1:])
     if sent.numel():
         group = mesh.get_group(mesh_dim)
-        dist.reduce_scatter_tensor(
-            result.reshape(-1), sent.reshape(-1), way_of(way), group=group
-        )
+        dist.reduce_scatter_tensor(result.reshape(-1), sent.reshape(-1), way_of(way), group=group)
     return _made(result.narrow(dim, 0, mine.shape[dim]).contiguous(), mine)
 
 

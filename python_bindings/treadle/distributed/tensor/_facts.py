@@ -72,7 +72,9 @@ class Facts:
     def identity(self) -> bool:
         """Whether the result has the values of the argument: its gradient is the incoming one."""
         formulas = self._formulas()
-        return len(self.tensors) == 1 and list(formulas.values()) == [{"op": "name", "name": "grad"}]
+        return len(self.tensors) == 1 and list(formulas.values()) == [
+            {"op": "name", "name": "grad"}
+        ]
 
     @functools.cached_property
     def overwrites(self) -> bool:
@@ -132,7 +134,7 @@ def _degree(tree: Tree, names: Names) -> Optional[int]:
 
 def _parts(tree: Tree) -> List[Tree]:
     found: List[Tree] = []
-    for key, value in tree.items():
+    for value in tree.values():
         if isinstance(value, dict) and "op" in value:
             found.append(value)
         elif isinstance(value, list):
