@@ -148,8 +148,7 @@ class DeviceMesh:
                     f"{dist.get_world_size()}, but found {len(self._ranks)} ranks!"
                 )
             self._dim_groups = [
-                _new_groups(self._rows(dim), tuple(options[dim]))  # type: ignore[arg-type]
-                for dim in range(self.ndim)
+                _new_groups(self._rows(dim), tuple(options[dim])) for dim in range(self.ndim)
             ]
         if _rank is None:
             _rank = dist.get_rank() if dist.is_initialized() else 0

@@ -270,7 +270,7 @@ def made_like(bound: Any, call: Call) -> Any:
 
 def of_lists(bound: Any, call: Call) -> Any:
     """An operator that applies another one to lists: the other one, for each element."""
-    facts, mesh = call.facts, call.mesh
+    facts = call.facts
     rule = facts.entry["foreach_of"]
     inner = _form_of(rule["of"], rule["form"])
     names: Dict[str, str] = rule["arguments"]  # from arguments of the other one
@@ -311,8 +311,10 @@ def _spread_alike(call: Call, count: int) -> bool:
     for i in range(count):
         group = call.tensors[i::count]
         first = group[0]
+        if not isinstance(first, DTensor):
+            return False
         for tensor in group:
-            if not isinstance(tensor, DTensor) or not isinstance(first, DTensor):
+            if not isinstance(tensor, DTensor):
                 return False
             if tensor.placements != first.placements or tensor.shape != first.shape:
                 return False
