@@ -117,7 +117,9 @@ def _states(rank: int, model: Any, optimizer: Any, alone: Any) -> None:
     with pytest.raises(RuntimeError, match="expected a FullStateDictConfig"):
         FSDP.set_state_dict_type(model, StateDictType.FULL_STATE_DICT, ShardedStateDictConfig())
     states = get_state_dict(model, optimizer)
-    assert isinstance(states[0]["head.weight"], treadle.Tensor) and "head.bias" in states[1]["state"]
+    assert (
+        isinstance(states[0]["head.weight"], treadle.Tensor) and "head.bias" in states[1]["state"]
+    )
     set_state_dict(model, optimizer, model_state_dict=states[0], optim_state_dict=states[1])
 
 
@@ -152,13 +154,17 @@ def _policies(rank: int, world: int) -> None:
     def wrapped_names(policy: Any, model: Any = None) -> list:
         model = FSDP(model or made(), auto_wrap_policy=policy)
         names = (n for n, m in model.named_modules() if isinstance(m, FSDP))
-        return sorted({n.replace("_fsdp_wrapped_module", "").replace("..", ".").strip(".") for n in names})
+        return sorted(
+            {n.replace("_fsdp_wrapped_module", "").replace("..", ".").strip(".") for n in names}
+        )
 
     size = functools.partial(w.size_based_auto_wrap_policy, min_num_params=60)
     assert wrapped_names(size) == ["", "blocks.0", "blocks.0.up", "blocks.1", "blocks.1.up"]
     kinds = functools.partial(w.transformer_auto_wrap_policy, transformer_layer_cls={Block})
     assert wrapped_names(kinds) == ["", "blocks.0", "blocks.1"]
-    last = functools.partial(w.lambda_auto_wrap_policy, lambda_fn=lambda m: isinstance(m, nn.Linear))
+    last = functools.partial(
+        w.lambda_auto_wrap_policy, lambda_fn=lambda m: isinstance(m, nn.Linear)
+    )
     assert "blocks.1.down" in wrapped_names(last)
     custom = w.CustomPolicy(lambda m: {"forward_prefetch": True} if isinstance(m, Block) else False)
     assert wrapped_names(custom) == ["", "blocks.0", "blocks.1"]
@@ -179,7 +185,9 @@ def _policies(rank: int, world: int) -> None:
     assert y.dtype == treadle.bfloat16
     y.float().sum().backward()
     state = model.state_dict()
-    assert state["0.weight"].unique().tolist() == [1.0] and state["0.weight"].dtype == treadle.float32
+    assert (
+        state["0.weight"].unique().tolist() == [1.0] and state["0.weight"].dtype == treadle.float32
+    )
     assert model.module[1].module.running_mean.dtype == treadle.float32
     with treadle.device("meta"):
         empty = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
@@ -199,6 +207,26 @@ def _policies(rank: int, world: int) -> None:
     assert kept.weight.shape == (2, 6) and type(kept.weight) is nn.Parameter
     model.double()
     assert model(treadle.ones(1, 4).double()).dtype == treadle.float64
+
+
+def _scaled(rank: int, world: int) -> None:
+    """A gradient of infinity in one process: no process takes the step."""
+    from treadle.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+    model = _wrapped()
+    optimizer = treadle.optim.SGD(model.parameters(), lr=1.0)
+    scaler = ShardedGradScaler("cpu", init_scale=4.0)
+    before = model.state_dict()
+    for bad in (True, False):
+        scaler.scale(loss_of(model, treadle.ones(2, 4))).backward()
+        if bad and rank == 1:
+            model.module.head.bias.grad.to_local().fill_(float("inf"))
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        assert scaler.get_scale() == 2.0
+        after = model.state_dict()
+        assert treadle.equal(before["head.bias"], after["head.bias"]) == bad
 
 
 def _refused(rank: int, world: int) -> None:
@@ -229,6 +257,7 @@ def _refused(rank: int, world: int) -> None:
 def _all(rank: int, world: int, path: str) -> None:
     _steps(rank, world)
     _policies(rank, world)
+    _scaled(rank, world)
     _refused(rank, world)
     model = _wrapped()
     dcp.save({"model": model}, checkpoint_id=path)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import pickle
 import traceback
 from typing import Any, Dict, Tuple
 
@@ -12,14 +11,8 @@ WRAPPED_EXCEPTION = Tuple[BaseException, traceback.StackSummary]
 
 
 def _wrap_exception(error: BaseException) -> WRAPPED_EXCEPTION:
-    """The exception as it can be sent to another process, and where it was raised."""
-    stack = traceback.extract_tb(error.__traceback__)
-    plain = [(frame.filename, frame.lineno, frame.name, frame.line) for frame in stack]
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        error = RuntimeError(f"{type(error).__name__}: {error}")
-    return error, traceback.StackSummary.from_list(plain)  # type: ignore[arg-type]
+    """The exception, and where it was raised."""
+    return error, traceback.extract_tb(error.__traceback__)
 
 
 def _is_wrapped_exception(value: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import pickle
+import warnings
 from typing import Any, Dict, List, Optional, Set, Tuple, Union
 
 from treadle import _C, serialization
@@ -113,6 +114,13 @@ class DefaultSavePlanner(SavePlanner):
         dedup_save_to_lowest_rank: bool = False,
         enable_plan_caching: bool = False,
     ) -> None:
+        if dedup_replicated_tensors is not None:
+            warnings.warn(
+                "DefaultSavePlanner: dedup_replicated_tensors is deprecated; what all processes "
+                "have is written once",
+                FutureWarning,
+                stacklevel=2,
+            )
         self.flatten_state_dict = flatten_state_dict
         self.dedup_save_to_lowest_rank = dedup_save_to_lowest_rank
         self.mappings = {}
@@ -171,9 +179,7 @@ class DefaultSavePlanner(SavePlanner):
             metadata = dataclasses.replace(metadata, planner_data=merged)
         wrong = "; ".join(mistakes(metadata, is_shared=len(plans) > 1))
         if wrong:
-            raise ValueError(
-                f"save: expected boxes that fill each tensor once, got {wrong[:500]}"
-            )
+            raise ValueError(f"save: expected boxes that fill each tensor once, got {wrong[:500]}")
         return plans, metadata
 
     def finish_plan(self, new_plan: SavePlan) -> SavePlan:

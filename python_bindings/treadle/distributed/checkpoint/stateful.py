@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any, Dict, Protocol, TypeVar, runtime_checkable
 
 
@@ -11,10 +12,12 @@ from typing import Any, Dict, Protocol, TypeVar, runtime_checkable
 class Stateful(Protocol):
     """An object that save() asks for its state, and to which load() gives it back."""
 
+    @abc.abstractmethod
     def state_dict(self) -> Dict[str, Any]:
         """The state, whose tensors load() fills in place."""
         ...
 
+    @abc.abstractmethod
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """Take a state."""
         ...

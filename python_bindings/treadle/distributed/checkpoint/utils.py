@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional, TypeVar, cast
 
 from treadle import distributed as dist
+from treadle.distributed.checkpoint._transport import packed, unpacked
 from treadle.distributed.checkpoint.api import (
     WRAPPED_EXCEPTION,
     CheckpointException,
@@ -53,34 +54,35 @@ class _DistWrapper:
         return dist.get_world_size(self.group) if self.use_dist else 1
 
     def broadcast_object(self, object: Optional[T]) -> T:
-        values = [object]
-        if self.use_dist:
-            dist.broadcast_object_list(values, self.global_coordinator_rank, self.group)
-        return cast(T, values[0])
+        if not self.use_dist:
+            return cast(T, object)
+        values = [packed(object) if self.is_coordinator else None]
+        dist.broadcast_object_list(values, self.global_coordinator_rank, self.group)
+        return unpacked(cast(bytes, values[0]))
 
     def gather_object(self, object: T) -> Optional[List[T]]:
         """The objects of all, in the coordinator; None in the others."""
         if not self.use_dist:
             return [object]
         found: Any = [None] * self.get_world_size() if self.is_coordinator else None
-        dist.gather_object(object, found, self.global_coordinator_rank, self.group)
-        return found
+        dist.gather_object(packed(object), found, self.global_coordinator_rank, self.group)
+        return None if found is None else list(map(unpacked, found))
 
     def all_gather_object(self, object: T) -> List[T]:
         if not self.use_dist:
             return [object]
         found: Any = [None] * self.get_world_size()
-        dist.all_gather_object(found, object, self.group)
-        return found
+        dist.all_gather_object(found, packed(object), self.group)
+        return list(map(unpacked, found))
 
     def scatter_object(self, object_list: Optional[List[T]]) -> T:
         if not self.use_dist:
             assert object_list is not None
             return object_list[0]
         found: Any = [None]
-        given = object_list if self.is_coordinator else None
+        given = list(map(packed, object_list or ())) if self.is_coordinator else None
         dist.scatter_object_list(found, given, self.global_coordinator_rank, self.group)
-        return found[0]
+        return unpacked(found[0])
 
     def _reduced(self, step: str, local: Any, reduce_fun: Callable[[List[Any]], Any]) -> Any:
         """In the coordinator: the result of `reduce_fun`, or the exception for all."""
@@ -141,9 +143,7 @@ def _raised(result: Any) -> Any:
     return result
 
 
-def _all_gather_keys(
-    state_dict: Dict[str, Any], group: Optional[dist.ProcessGroup] = None
-) -> set:
+def _all_gather_keys(state_dict: Dict[str, Any], group: Optional[dist.ProcessGroup] = None) -> set:
     """The keys of all processes."""
     found: Any = [None] * dist.get_world_size(group)
     dist.all_gather_object(found, list(state_dict), group)
