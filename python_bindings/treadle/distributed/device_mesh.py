@@ -120,8 +120,7 @@ class DeviceMesh:
             raise ValueError(f"DeviceMesh: expected different ranks, got {mesh.tolist()}")
         if any(list(row) != sorted(row) for dim in range(mesh.dim()) for row in self._rows(dim)):
             raise ValueError(
-                "DeviceMesh: expected ascending ranks along each dimension, got "
-                f"{mesh.tolist()}"
+                f"DeviceMesh: expected ascending ranks along each dimension, got {mesh.tolist()}"
             )
         if mesh_dim_names is not None and len(mesh_dim_names) != len(self._shape):
             raise ValueError(
@@ -149,8 +148,7 @@ class DeviceMesh:
                     f"{dist.get_world_size()}, but found {len(self._ranks)} ranks!"
                 )
             self._dim_groups = [
-                _new_groups(self._rows(dim), tuple(options[dim]))  # type: ignore[arg-type]
-                for dim in range(self.ndim)
+                _new_groups(self._rows(dim), tuple(options[dim])) for dim in range(self.ndim)
             ]
         if _rank is None:
             _rank = dist.get_rank() if dist.is_initialized() else 0

@@ -108,9 +108,7 @@ def test_arguments_that_are_refused() -> None:
         RuntimeError, lambda: make("cpu", (1, 1), mesh_dim_names=("a",))
     )
     assert "Device type with index" in refused(RuntimeError, lambda: make("cpu:0", (1,)))
-    assert refused(
-        RuntimeError, lambda: make("cpu", (1,), backend_override={3: "gloo"})
-    ) == (
+    assert refused(RuntimeError, lambda: make("cpu", (1,), backend_override={3: "gloo"})) == (
         "Found invalid keys in backend_override: got [3], expected integers in range [0, 1) or one "
         "of ()"
     )

@@ -10,10 +10,10 @@ import pickle
 from typing import Any
 
 import pytest
-from simulated_mesh import on_mesh
 from test_distributed import together
 
 import treadle
+from simulated_mesh import on_mesh
 from treadle import nn
 from treadle.distributed import tensor as spread
 from treadle.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -69,9 +69,11 @@ def test_every_change_of_placements(shape: Any) -> None:
                 assert second._local_tensor.shape == second._spec.local_shape()
                 assert treadle.equal(second.full_tensor(), x), (source, target)
             if not first._spec.sums:
-                third = first.redistribute(placements=[Partial()] * mesh.ndim) if all(
-                    isinstance(p, (Shard, _StridedShard)) for p in source
-                ) else first
+                third = (
+                    first.redistribute(placements=[Partial()] * mesh.ndim)
+                    if all(isinstance(p, (Shard, _StridedShard)) for p in source)
+                    else first
+                )
                 assert treadle.equal(third.full_tensor(), x)
 
     on_mesh(shape, run)

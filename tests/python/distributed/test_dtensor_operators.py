@@ -13,9 +13,9 @@ import threading
 from typing import Any, Dict, List, Optional
 
 import pytest
-from simulated_mesh import on_mesh
 
 import treadle
+from simulated_mesh import on_mesh
 from treadle.distributed.device_mesh import DeviceMesh
 from treadle.distributed.tensor import (
     DTensor,
@@ -87,7 +87,9 @@ def difference(found: Any, wanted: Any) -> Optional[str]:
 class Trial:
     """One sample of an operator, with one way to spread its tensors."""
 
-    def __init__(self, op: Operator, sample: Any, way: Optional[str], mesh: Any, grad: bool) -> None:
+    def __init__(
+        self, op: Operator, sample: Any, way: Optional[str], mesh: Any, grad: bool
+    ) -> None:
         self.op, self.sample, self.way, self.mesh, self.grad = op, sample, way, mesh, grad
         self.leaves: List[Any] = []
         self._count = 0
@@ -138,7 +140,9 @@ def failures(op: Operator, mesh: DeviceMesh, ways: Any, grad: bool) -> List[str]
                 if isinstance(error, threading.BrokenBarrierError):
                     raise
                 named = op.name.rstrip("_") in str(error)
-                if not (named and (NAMES_ITSELF in str(error) or "keeps its geometry" in str(error))):
+                if not (
+                    named and (NAMES_ITSELF in str(error) or "keeps its geometry" in str(error))
+                ):
                     raise
                 return []
             if different:

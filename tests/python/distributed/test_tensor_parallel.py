@@ -8,12 +8,12 @@ import copy
 from typing import Any, List
 
 import pytest
-from simulated_mesh import on_mesh
 from test_distributed import together
 
 import treadle
 import treadle.distributed as dist
 import treadle.nn.functional as F  # noqa: N812
+from simulated_mesh import on_mesh
 from treadle import nn
 from treadle.distributed.device_mesh import DeviceMesh, init_device_mesh
 from treadle.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
@@ -109,9 +109,7 @@ SEQUENCE_PLAN = {
 
 
 def batches(count: int) -> List[Any]:
-    return [
-        (treadle.randint(0, 11, (4, 6)), treadle.randint(0, 11, (4, 6))) for _ in range(count)
-    ]
+    return [(treadle.randint(0, 11, (4, 6)), treadle.randint(0, 11, (4, 6))) for _ in range(count)]
 
 
 def trained_alone(model: nn.Module, data: Any) -> List[float]:
@@ -225,7 +223,11 @@ def test_losses_of_spread_classes(reduction: str) -> None:
     image, labels = treadle.randn(2, 5, 3), treadle.tensor([[0, 1, 2], [3, 4, 0]])
 
     def run(mesh: DeviceMesh) -> None:
-        for logits, classes, scale in ((x, target, None), (x, target, weight), (image, labels, None)):
+        for logits, classes, scale in (
+            (x, target, None),
+            (x, target, weight),
+            (image, labels, None),
+        ):
             plain = logits.clone().requires_grad_()
             wanted = F.cross_entropy(plain, classes, weight=scale, reduction=reduction)
             (wanted * wanted).sum().backward()

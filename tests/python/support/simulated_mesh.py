@@ -16,10 +16,9 @@ import threading
 from typing import Any, Callable, Dict, List, Optional
 
 import treadle
-from treadle.distributed.device_mesh import DeviceMesh
 from treadle.distributed import ReduceOp
+from treadle.distributed.device_mesh import DeviceMesh
 from treadle.distributed.tensor import _collective_utils
-
 
 STEPS = {
     ReduceOp.SUM: treadle.add,

@@ -103,10 +103,7 @@ class DTensor(Tensor):
         made._spec = spec
         return made
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """A tensor of what this process has, `local_tensor`, and of how all is spread, `spec`."""
-
-    def __repr__(self) -> str:  # type: ignore[override]
+    def __repr__(self) -> str:
         return (
             f"DTensor(local_tensor={self._local_tensor}, device_mesh={self._spec.mesh}, "
             f"placements={self._spec.placements})"
@@ -312,7 +309,7 @@ class _FromLocal(Function):
         return _made(local.detach(), spec)
 
     @staticmethod
-    def backward(ctx: Any, grad: Optional[DTensor]) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad: Optional[DTensor]) -> Any:
         if grad is None:
             return None, None, None
         if not isinstance(grad, DTensor):  # of a formula that makes a whole tensor
@@ -331,7 +328,7 @@ class _ToLocal(Function):
         return whole._local_tensor.view_as(whole._local_tensor)
 
     @staticmethod
-    def backward(ctx: Any, grad: Optional[Tensor]) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad: Optional[Tensor]) -> Any:
         if grad is None:
             return None, None
         spec = ctx.spec
@@ -360,7 +357,7 @@ class _Redistribute(Function):
         return redistributed(local, spec, placements)
 
     @staticmethod
-    def backward(ctx: Any, grad: DTensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad: Any) -> Any:
         target = _of_gradient(ctx.source.placements)
         if not isinstance(grad, DTensor):
             grad = _made(grad, ctx.source.with_placements((Replicate(),) * ctx.source.mesh.ndim))

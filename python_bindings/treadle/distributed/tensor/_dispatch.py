@@ -26,7 +26,7 @@ from treadle.distributed.tensor import (
     _views,
 )
 from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
-from treadle.distributed.tensor._facts import Facts, facts_of
+from treadle.distributed.tensor._facts import facts_of
 from treadle.distributed.tensor._kernel_labels import RULES
 from treadle.distributed.tensor._labels import Call, Labelling, Labels
 from treadle.distributed.tensor._redistribute import redistribute_local_tensor
@@ -122,28 +122,28 @@ def run(func: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     bound = bind(func, args, kwargs)
     if facts is None:
         return _special.unknown(bound)
-    call = _labels.call_of(facts, bound.args)
-    mesh = mesh_of(func, call.tensors)
+    mesh = mesh_of(func, [tensor for _, tensor in _labels.tensors_of(facts, bound.args)])
+    call = _labels.call_of(facts, bound.args, mesh)
     if not mesh._is_current_rank_part_of_mesh():
         return _special.outside(bound, mesh)
     replacement = _special.replaced.functions.get(func._name)
     if replacement is not None:
-        result = replacement(bound, facts, call, mesh)
+        result = replacement(bound, call)
         if result is not NotImplemented:
             return result
     handler = _special.handler_of(facts, bound)
     if handler is not None:
-        return handler(bound, facts, call, mesh)
-    labelling = labels_of(bound, facts, call)
+        return handler(bound, call)
+    labelling = labels_of(bound, call)
     if labelling is None and facts.entry["kind"] == "composite":
         return _C._call_parts(func, args, kwargs)
-    return computed(bound, facts, call, mesh, labelling)
+    return computed(bound, call, labelling)
 
 
-def labels_of(bound: Bound, facts: Facts, call: Call) -> Optional[Labelling]:
+def labels_of(bound: Bound, call: Call) -> Optional[Labelling]:
     """The labels of the call's tensors; None if nothing is known."""
+    facts, func = call.facts, bound.func
     kind = facts.entry["kind"]
-    func = bound.func
     if kind == "pointwise":
         return _labels.pointwise(call)
     if kind == "reduce":
@@ -157,7 +157,7 @@ def labels_of(bound: Bound, facts: Facts, call: Call) -> Optional[Labelling]:
         return _labels.overwriting(call)
     if facts.view_of is not None and len(call.tensors) == 1:
         return _views.of_gradient(
-            call, func, _ops.overload_named(facts.view_of[0]), _special.on_meta(bound)
+            call, _ops.overload_named(facts.view_of[0]), _special.on_meta(bound)
         )
     rule = RULES.get(facts.family)
     found = rule(call) if rule is not None and call.tensors else None
@@ -166,10 +166,9 @@ def labels_of(bound: Bound, facts: Facts, call: Call) -> Optional[Labelling]:
     return found
 
 
-def computed(
-    bound: Bound, facts: Facts, call: Call, mesh: DeviceMesh, labelling: Optional[Labelling]
-) -> Any:
+def computed(bound: Bound, call: Call, labelling: Optional[Labelling]) -> Any:
     """The result by way of labels; without, all is computed in every process."""
+    facts, mesh = call.facts, call.mesh
     specs = [spec_of(tensor, mesh) for tensor in call.tensors]
     inputs = [
         Input(spec.placements, tuple(spec.shape), tensor.element_size())
@@ -180,7 +179,7 @@ def computed(
         labelling = None  # a tensor of this process is written whole
     scale = None
     if labelling is not None and facts.entry["kind"] == "reduce":
-        scale = _special.divided(call, facts, labelling, inputs, mesh)
+        scale = _special.divided(call, labelling, inputs)
     if labelling is None:
         plan = _strategy.whole(inputs, len(facts.entry["returns"]), mesh)
     else:
@@ -195,13 +194,13 @@ def computed(
     changed = _filled(call, bound.args, locals_)
     changed.update(cuts.sizes(bound))
     if scale is not None:
-        _special.not_empty(call, facts, changed, bound)
+        _special.not_empty(call, changed)
     results = bound.called(bound.func, changed)
     if scale is not None:
         results = scale(results, locals_[0])
     if written is not None:
         return _write_back(call.tensors[written], locals_[written], specs[written], plan, results)
-    return _wrapped(bound, call, labelling, plan, cuts, results, mesh)
+    return _wrapped(bound, call, labelling, plan, cuts, results)
 
 
 def _filled(call: Call, args: Dict[str, Any], locals_: Sequence[Tensor]) -> Dict[str, Any]:
@@ -297,9 +296,9 @@ def _wrapped(
     plan: Plan,
     cuts: Cuts,
     results: Any,
-    mesh: DeviceMesh,
 ) -> Any:
     """The results as DTensors."""
+    mesh = call.mesh
     is_view = call.facts.entry["kind"] == "view"
     meta = _special.on_meta(bound) if is_view else None
 

@@ -94,8 +94,8 @@ ones.__doc__ = "As zeros(), filled with 1."
 empty = _filled("empty", _C.empty)
 empty.__doc__ = "As zeros(), with elements that are not set."
 rand = _filled("rand", _C.rand)
-rand.__doc__ = """As zeros(), with random numbers from [0, 1): those that one process would draw, if the
-generators of all processes are in the same state."""
+rand.__doc__ = """As zeros(), with random numbers from [0, 1): those that one process would draw, if
+the generators of all processes are in the same state."""
 randn = _filled("randn", _C.randn)
 randn.__doc__ = "As rand(), with normally distributed numbers."
 

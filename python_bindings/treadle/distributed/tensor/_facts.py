@@ -134,7 +134,7 @@ def _degree(tree: Tree, names: Names) -> Optional[int]:
 
 def _parts(tree: Tree) -> List[Tree]:
     found: List[Tree] = []
-    for key, value in tree.items():
+    for value in tree.values():
         if isinstance(value, dict) and "op" in value:
             found.append(value)
         elif isinstance(value, list):

@@ -16,6 +16,7 @@ import dataclasses
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from treadle._C import Tensor
+from treadle.distributed.device_mesh import DeviceMesh
 from treadle.distributed.tensor._facts import Facts
 
 Label = Optional[str]
@@ -47,6 +48,7 @@ class Call:
     args: Mapping[str, Any]
     tensors: List[Tensor]  # those given, with those in lists
     names: List[str]  # the name of the argument that each is of
+    mesh: DeviceMesh
 
     def of(self, name: str) -> List[int]:
         """The places of an argument's tensors."""
@@ -56,17 +58,22 @@ class Call:
         return tuple(self.tensors[i].shape)
 
 
-def call_of(facts: Facts, args: Mapping[str, Any]) -> Call:
-    """A call with these arguments."""
-    tensors: List[Tensor] = []
-    names: List[str] = []
+def tensors_of(facts: Facts, args: Mapping[str, Any]) -> List[Tuple[str, Tensor]]:
+    """The arguments that are tensors, with their names; those in lists one by one."""
+    found = []
     for name in facts.tensors:
         value = args.get(name)
         for each in value if isinstance(value, (list, tuple)) else [value]:
             if isinstance(each, Tensor):
-                tensors.append(each)
-                names.append(name)
-    return Call(facts, args, tensors, names)
+                found.append((name, each))
+    return found
+
+
+def call_of(facts: Facts, args: Mapping[str, Any], mesh: DeviceMesh) -> Call:
+    """A call with these arguments."""
+    tensors = [tensor for _, tensor in tensors_of(facts, args)]
+    names = [name for name, _ in tensors_of(facts, args)]
+    return Call(facts, args, tensors, names, mesh)
 
 
 def broadcast(shapes: Sequence[Sequence[int]]) -> Tuple[List[Labels], Labels]:
@@ -142,4 +149,4 @@ def reduction(call: Call) -> Labelling:
     return Labelling([labels], [result], ways=ways, linear=linear)
 
 
-__all__ = ["Call", "Label", "Labelling", "Labels", "call_of"]
+__all__ = ["Call", "Label", "Labelling", "Labels", "call_of", "tensors_of"]

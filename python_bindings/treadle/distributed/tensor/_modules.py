@@ -81,7 +81,7 @@ def distribute_module(
     if output_fn is not None:
         prepared = _with_mesh("output_fn", output_fn, mesh)
         module.register_forward_hook(lambda mod, inputs, outputs: prepared(mod, outputs))
-    module._distribute_module_applied = True  # type: ignore[assignment]
+    module._distribute_module_applied = True
     return module
 
 

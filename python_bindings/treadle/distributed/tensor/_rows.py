@@ -9,7 +9,6 @@ from typing import Any, List
 
 from treadle import _C
 from treadle._C import Size
-from treadle.distributed.device_mesh import DeviceMesh
 from treadle.distributed.tensor import _dispatch, _layout
 from treadle.distributed.tensor._api import DTensor
 from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
@@ -28,9 +27,10 @@ def are_cut(facts: Facts, bound: Any) -> bool:
     return any(placement == Shard(0) for placement in weight.placements)
 
 
-def embedded(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
+def embedded(bound: Any, call: Call) -> Any:
     """The rows that indices name. The indices are whole where rows are cut, and as they are on the
     other dimensions of the mesh, where rows are whole."""
+    mesh = call.mesh
     weight, indices = bound.args["weight"], bound.args["indices"]
     spec, other = weight._spec, _dispatch.spec_of(indices, mesh)
     rows: List[Placement] = []

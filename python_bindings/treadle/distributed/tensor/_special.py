@@ -29,7 +29,7 @@ from treadle.distributed.tensor.placement_types import (
 from treadle.utils._pytree import tree_map_only
 
 DTensor = _api.DTensor
-Handler = Callable[[Any, Facts, Call, DeviceMesh], Any]
+Handler = Callable[[Any, Call], Any]
 
 
 class _Replaced(threading.local):
@@ -164,8 +164,9 @@ def put(target: Tensor, result: Tensor, name: str = "") -> None:
     write_through(target)
 
 
-def to_out(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
+def to_out(bound: Any, call: Call) -> Any:
     """The form with `out`: the functional form, whose results are written."""
+    facts = call.facts
     # An entry that writes to lists has this form alone; another entry has the functional one.
     base, _, overload = facts.name.partition(".")
     beside = overload.removesuffix("out").removesuffix("_")
@@ -185,9 +186,10 @@ def to_out(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
 # ---- random numbers ----
 
 
-def drawn(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
+def drawn(bound: Any, call: Call) -> Any:
     """Random numbers: each process draws those of the whole tensor, as one process would, and takes
     its piece. So the generators of all processes have to be in the same state."""
+    facts, mesh = call.facts, call.mesh
     like = next((t for t in call.tensors if isinstance(t, DTensor)), None)
     assert like is not None
     spec = like._spec
@@ -226,8 +228,9 @@ def whole_arguments_except(bound: Any, written: Optional[str], makes: bool) -> D
 # ---- tensors that are made ----
 
 
-def made_like(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
+def made_like(bound: Any, call: Call) -> Any:
     """A new tensor that is spread as the argument is, or replicated if it has another shape."""
+    facts, mesh = call.facts, call.mesh
     tensor = bound.args["self"]
     spec: DTensorSpec = tensor._spec
     places: List[Placement] = list(spec.placements)
@@ -265,15 +268,16 @@ def made_like(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
 # ---- lists ----
 
 
-def of_lists(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
+def of_lists(bound: Any, call: Call) -> Any:
     """An operator that applies another one to lists: the other one, for each element."""
+    facts = call.facts
     rule = facts.entry["foreach_of"]
     inner = _form_of(rule["of"], rule["form"])
     names: Dict[str, str] = rule["arguments"]  # from arguments of the other one
     lists = {name: value for name, value in bound.args.items() if isinstance(value, (list, tuple))}
     count = len(next(lists[name] for name in facts.tensors if name in lists))
     if _spread_alike(call, count) and facts_of(inner._name).family == "pointwise":  # type: ignore[union-attr]
-        return _lists_at_once(bound, call, mesh)
+        return _lists_at_once(bound, call)
     results = []
     for i in range(count):
         args = {}
@@ -307,8 +311,10 @@ def _spread_alike(call: Call, count: int) -> bool:
     for i in range(count):
         group = call.tensors[i::count]
         first = group[0]
+        if not isinstance(first, DTensor):
+            return False
         for tensor in group:
-            if not isinstance(tensor, DTensor) or not isinstance(first, DTensor):
+            if not isinstance(tensor, DTensor):
                 return False
             if tensor.placements != first.placements or tensor.shape != first.shape:
                 return False
@@ -317,7 +323,7 @@ def _spread_alike(call: Call, count: int) -> bool:
     return True
 
 
-def _lists_at_once(bound: Any, call: Call, mesh: DeviceMesh) -> Any:
+def _lists_at_once(bound: Any, call: Call) -> Any:
     changed = {
         name: [_dispatch.local_of(tensor) for tensor in bound.args[name]]
         for name in set(call.names)
@@ -329,12 +335,13 @@ def _lists_at_once(bound: Any, call: Call, mesh: DeviceMesh) -> Any:
     for local, like in zip(results, call.tensors):
         spec = like._spec  # type: ignore[attr-defined]
         meta = TensorMeta(spec.shape, _dispatch.stride_of(local, spec.shape), local.dtype)
-        found.append(_dispatch.wrap(local, DTensorSpec(mesh, spec.placements, meta)))
+        found.append(_dispatch.wrap(local, DTensorSpec(spec.mesh, spec.placements, meta)))
     return found
 
 
-def lists_together(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
+def lists_together(bound: Any, call: Call) -> Any:
     """An operator that writes several lists: all tensors of a place as the first one is spread."""
+    facts, mesh = call.facts, call.mesh
     first = bound.args[facts.tensors[0]]
     changed: Dict[str, Any] = {}
     back = []
@@ -364,9 +371,10 @@ def lists_together(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> An
 # ---- geometry ----
 
 
-def changed_geometry(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
+def changed_geometry(bound: Any, call: Call) -> Any:
     """An operator that changes the geometry of its argument. A dimension that is cut, and is not
     there any more, or another one, becomes whole."""
+    facts, mesh = call.facts, call.mesh
     tensor = bound.args[facts.written[0]]
     spec: DTensorSpec = tensor._spec
     before = _views.plain(spec.shape, contiguous_stride(spec.shape), spec.tensor_meta.dtype)  # type: ignore[union-attr]
@@ -398,20 +406,18 @@ def changed_geometry(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> 
 # ---- reductions ----
 
 
-def divided(
-    call: Call, facts: Facts, labelling: Labelling, inputs: Sequence[Input], mesh: DeviceMesh
-) -> Callable:
+def divided(call: Call, labelling: Labelling, inputs: Sequence[Input]) -> Callable:
     """Set how the results of a reduction along cut dimensions become one, where it divides by the
     number of elements. Returns what is to be done with the local result."""
     ndim = len(inputs[0].shape)
     dims = dims_of(call.args.get("dim"), ndim)
-    if facts.divides:
+    if call.facts.divides:
         cut = {
             placement.dim  # type: ignore[attr-defined]
             for placement in inputs[0].placements
             if _is_shard_like(placement)
         }
-        even = all(inputs[0].shape[d] % mesh.size() == 0 for d in dims if d in cut)
+        even = all(inputs[0].shape[d] % call.mesh.size() == 0 for d in dims if d in cut)
         labelling.ways = {f"d{d}": "avg" if even else "sum" for d in dims}
         if not even:
             count = math.prod(inputs[0].shape[d] for d in dims)
@@ -426,12 +432,12 @@ def divided(
     return lambda result, local: result
 
 
-def not_empty(call: Call, facts: Facts, changed: Dict[str, Any], bound: Any) -> None:
+def not_empty(call: Call, changed: Dict[str, Any]) -> None:
     """Give a reduction that has no value for no elements one that changes nothing."""
-    local = changed["self"]
+    facts, local = call.facts, changed["self"]
     if "init" in facts.entry["reduce"] or local.numel() or facts.way is None:
         return
-    dims = dims_of(bound.args.get("dim"), local.dim())
+    dims = dims_of(call.args.get("dim"), local.dim())
     shape = [1 if d in dims and size == 0 else size for d, size in enumerate(local.shape)]
     if not all(call.tensors[0].shape[d] for d in dims):
         return

@@ -71,7 +71,7 @@ def of_view(call: Call, view_of: Callable[[Tensor], Tensor]) -> Labelling:
     )
 
 
-def of_gradient(call: Call, func: Callable, view: Callable, made: Tensor) -> Labelling:
+def of_gradient(call: Call, view: Callable, made: Tensor) -> Labelling:
     """An operator whose argument is a view of its result, `made`: the gradient of a view."""
     assert call.facts.view_of is not None
     rest = [call.args.get(name) for name in call.facts.view_of[1]]

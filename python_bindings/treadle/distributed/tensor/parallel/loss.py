@@ -84,7 +84,7 @@ def _placed(value: Any, like: DTensor, without: int) -> Tensor:
     )
 
 
-def _log_softmax(bound: Any, facts: Any, call: Any, mesh: Any) -> Any:
+def _log_softmax(bound: Any, call: Any) -> Any:
     tensor, dim = bound.args["self"], bound.args["dim"]
     mesh_dims = _cuts(tensor, dim)
     if not mesh_dims:
@@ -103,7 +103,7 @@ def _log_softmax(bound: Any, facts: Any, call: Any, mesh: Any) -> Any:
     return _like(shifted - total.log(), tensor)
 
 
-def _log_softmax_gradient(bound: Any, facts: Any, call: Any, mesh: Any) -> Any:
+def _log_softmax_gradient(bound: Any, call: Any) -> Any:
     grad, output, dim = bound.args["grad_output"], bound.args["output"], bound.args["dim"]
     mesh_dims = _cuts(output, dim)
     if not mesh_dims or not isinstance(grad, DTensor) or grad.placements != output.placements:
@@ -130,7 +130,7 @@ def _targets(bound: Any, tensor: DTensor, dim: int) -> Tuple[Tensor, Tensor, Ten
     return _C.where(is_here & counts, here, _C.zeros_like(here)), is_here & counts, weights
 
 
-def _nll_loss(bound: Any, facts: Any, call: Any, mesh: Any) -> Any:
+def _nll_loss(bound: Any, call: Any) -> Any:
     tensor = bound.args["self"]
     dim = 1 if tensor.dim() > 1 else 0
     mesh_dims = _cuts(tensor, dim)
@@ -168,7 +168,7 @@ def _nll_loss(bound: Any, facts: Any, call: Any, mesh: Any) -> Any:
     return made(loss, whole, []), made(total, whole, [])
 
 
-def _nll_loss_gradient(bound: Any, facts: Any, call: Any, mesh: Any) -> Any:
+def _nll_loss_gradient(bound: Any, call: Any) -> Any:
     tensor = bound.args["self"]
     dim = 1 if tensor.dim() > 1 else 0
     if not _cuts(tensor, dim):
