@@ -8,8 +8,8 @@ on beside operators.
 Each process of a library has its own model and a batch of images of 32x32. The libraries take
 turns, so that what else the machine does meets both alike; while one works, the other's processes
 wait. A row has the medians of the rounds, their ratio, and the quartiles of the ratios within a
-round: below 1, Treadle is faster. The milliseconds of the clock are those of all processes together,
-and mean little on a machine that has other work; those of the processor are the mean of the
+round: below 1, Treadle is faster. The milliseconds of the clock are those of all processes, and
+mean little on a machine that has other work. Those of the processor are the mean of the
 processes, with their threads of communication. The step without communication is that in no_sync().
 
 The share is that of a recorded step of Treadle: of the time in which a call of treadle.distributed
@@ -129,7 +129,7 @@ def line_of(text: str, times: List[List[float]]) -> str:
     line = f"{text:32s}" + "".join(f"{median:10.1f}" for median in medians)
     if len(medians) > 1:
         low, _, high = statistics.quantiles([a / b for a, b in zip(*times)], n=4)
-        line += f"{medians[0] / medians[1]:8.2f}{f'{low:.2f} to {high:.2f}':>16s}"
+        line += f"{medians[0] / medians[1]:10.2f}{f'{low:.2f} to {high:.2f}':>16s}"
     return line
 
 
@@ -155,7 +155,8 @@ def main(arguments: List[str]) -> int:
     shares = [statistics.mean(libraries[TREADLE].ask("share")) for _ in range(RECORDED)]
     for library in libraries.values():
         library.close()
-    print(f"{'ms of a step':32s}" + "".join(f"{name:>10s}" for name in names) + f"{'ratio':>8s}")
+    columns = [*names, *(["ratio"] if len(names) > 1 else [])]
+    print(f"{'ms of a step':32s}" + "".join(f"{column:>10s}" for column in columns))
     for row, text in ROWS.items():
         for place, kind in enumerate(("clock", "processor")):
             print(line_of(f"{text}, {kind}", [times[row, place, name] for name in names]))

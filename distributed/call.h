@@ -84,7 +84,7 @@ constexpr uint64_t mixed(uint64_t fingerprint, uint64_t value) {
 // Why a call did not succeed.
 class Failure : public std::runtime_error {
  public:
-  enum class Kind { Network, Backend, Timeout, Aborted };
+  enum class Kind { Network, Backend, Timeout, Aborted, Mismatch };
   Failure(Kind kind, const std::string& reason, int peer = kAnyRank, bool is_send = false)
       : std::runtime_error(reason), kind(kind), peer(peer), is_send(is_send) {}
   Kind kind;

@@ -36,7 +36,8 @@ class Engine {
   virtual void run(const Call& call) = 0;
   virtual std::unique_ptr<Message> send(const Call& call) = 0;
   virtual std::unique_ptr<Message> receive(const Call& call) = 0;
-  // Waits until messages that nobody waits for are delivered; false if the time is up before.
+  // Waits until messages that nobody waits for are delivered, and until the other ranks end the
+  // group, too; false if the time is up before.
   virtual bool flush(milliseconds timeout) = 0;
   // Ends all waiting calls with Failure::Aborted, and the connections to all other ranks.
   virtual void abort() = 0;

@@ -71,6 +71,10 @@ Failure Group::noted(const Call& call, const Failure& failure) {
     case Failure::Kind::Aborted:
       text << "a group that is connected, but it was aborted";
       break;
+    case Failure::Kind::Mismatch:
+      text << who
+           << " to make the same call, got another function, shape, dtype, operation or root";
+      break;
     case Failure::Kind::Backend:
       text.str(call.name + ": " + failure.what());
       break;

@@ -73,7 +73,8 @@ Backend& cuda() { return require_backend(with_index({DeviceType::CUDA, -1}).type
 // Makes a device and a stream of it the current ones, until it is deleted.
 struct CurrentStream {
   CurrentStream(void* stream, int32_t index)
-      : device(DeviceType::CUDA, index), place(numbered(DeviceType::CUDA, index)),
+      : device(DeviceType::CUDA, index),
+        place(numbered(DeviceType::CUDA, index)),
         before(current_stream(place)) {
     set_current_stream(place, number_of_stream(stream));
   }
@@ -121,8 +122,7 @@ AOTITorchError torch_parse_device_string(const char* text, uint32_t* device_type
 
 AOTITorchError aoti_torch_create_device_guard(int32_t device_index, DeviceGuardHandle* result) {
   return guarded([&] {
-    *result =
-        reinterpret_cast<DeviceGuardHandle>(new CurrentDevice(accelerator(), device_index));
+    *result = reinterpret_cast<DeviceGuardHandle>(new CurrentDevice(accelerator(), device_index));
   });
 }
 AOTITorchError aoti_torch_delete_device_guard(DeviceGuardHandle guard) {
@@ -168,17 +168,15 @@ AOTITorchError aoti_torch_create_cuda_stream_guard(void* stream, int32_t device_
                                                    CUDAStreamGuardHandle* result) {
   return guarded([&] {
     cuda();
-    *result =
-        reinterpret_cast<CUDAStreamGuardHandle>(new CurrentStream(stream, device_index));
+    *result = reinterpret_cast<CUDAStreamGuardHandle>(new CurrentStream(stream, device_index));
   });
 }
 AOTITorchError aoti_torch_delete_cuda_stream_guard(CUDAStreamGuardHandle guard) {
   return guarded([&] { delete reinterpret_cast<CurrentStream*>(guard); });
 }
 AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device_index, void** result) {
-  return guarded([&] {
-    *result = native(current_stream(numbered(DeviceType::CUDA, device_index)));
-  });
+  return guarded(
+      [&] { *result = native(current_stream(numbered(DeviceType::CUDA, device_index))); });
 }
 AOTITorchError torch_set_current_cuda_stream(void* stream, int32_t device_index) {
   return guarded([&] {

@@ -95,38 +95,34 @@ AOTITorchError aoti_torch_call_dispatcher(const char* name, const char* overload
 
 AOTITorchError aoti_torch_aten_amax(AtenTensorHandle self, const int64_t* dim, int64_t dim_len,
                                     int32_t keepdim, AtenTensorHandle* result) {
-  return guarded([&] {
-    *result = new_handle(aten::amax(tensor_of(self), list(dim, dim_len), keepdim != 0));
-  });
+  return guarded(
+      [&] { *result = new_handle(aten::amax(tensor_of(self), list(dim, dim_len), keepdim != 0)); });
 }
 AOTITorchError aoti_torch_aten_fill__Scalar(AtenTensorHandle self, double value) {
   return guarded([&] { aten::fill_(tensor_of(self), Scalar(value)); });
 }
 AOTITorchError aoti_torch_aten_narrow(AtenTensorHandle self, int64_t dim, int64_t start,
                                       int64_t length, AtenTensorHandle* result) {
-  return guarded(
-      [&] { *result = new_handle(aten::narrow(tensor_of(self), dim, start, length)); });
+  return guarded([&] { *result = new_handle(aten::narrow(tensor_of(self), dim, start, length)); });
 }
 AOTITorchError aoti_torch_aten_new_empty(AtenTensorHandle self, const int64_t* size,
                                          int64_t size_len, int32_t* dtype, int32_t* layout,
-                                         int32_t* device, int32_t device_index,
-                                         int32_t* pin_memory, AtenTensorHandle* result) {
+                                         int32_t* device, int32_t device_index, int32_t* pin_memory,
+                                         AtenTensorHandle* result) {
   return guarded([&] {
     *result = new_handle(aten::new_empty(
-        tensor_of(self), list(size, size_len), stable_abi::dtype(dtype),
-        stable_abi::layout(layout), stable_abi::device(device, device_index),
-        boolean(pin_memory)));
+        tensor_of(self), list(size, size_len), stable_abi::dtype(dtype), stable_abi::layout(layout),
+        stable_abi::device(device, device_index), boolean(pin_memory)));
   });
 }
 AOTITorchError aoti_torch_aten_new_zeros(AtenTensorHandle self, const int64_t* size,
                                          int64_t size_len, int32_t* dtype, int32_t* layout,
-                                         int32_t* device, int32_t device_index,
-                                         int32_t* pin_memory, AtenTensorHandle* result) {
+                                         int32_t* device, int32_t device_index, int32_t* pin_memory,
+                                         AtenTensorHandle* result) {
   return guarded([&] {
     *result = new_handle(aten::new_zeros(
-        tensor_of(self), list(size, size_len), stable_abi::dtype(dtype),
-        stable_abi::layout(layout), stable_abi::device(device, device_index),
-        boolean(pin_memory)));
+        tensor_of(self), list(size, size_len), stable_abi::dtype(dtype), stable_abi::layout(layout),
+        stable_abi::device(device, device_index), boolean(pin_memory)));
   });
 }
 AOTITorchError aoti_torch_aten_pad(AtenTensorHandle self, const int64_t* pad, int64_t pad_len,
@@ -143,8 +139,7 @@ AOTITorchError aoti_torch_aten_full(const int64_t* size, int64_t size_len, doubl
   return guarded([&] {
     *result = new_handle(aten::full(list(size, size_len), Scalar(fill_value),
                                     stable_abi::dtype(dtype), stable_abi::layout(layout),
-                                    stable_abi::device(device, device_index),
-                                    boolean(pin_memory)));
+                                    stable_abi::device(device, device_index), boolean(pin_memory)));
   });
 }
 AOTITorchError aoti_torch_aten_subtract_Tensor(AtenTensorHandle self, AtenTensorHandle other,

@@ -73,8 +73,7 @@ BoxedKernel boxed(StableKernel kernel) { return {&run, reinterpret_cast<void*>(k
 // some.
 void run_generated(void* context, const Operator& form, Stack& stack) {
   const Operator& op = *form.entry().op;
-  const auto outputs =
-      stack.begin() + static_cast<std::ptrdiff_t>(op.schema().arguments.size());
+  const auto outputs = stack.begin() + static_cast<std::ptrdiff_t>(op.schema().arguments.size());
   const Stack given(outputs, stack.end());
   stack.erase(outputs, stack.end());
   call(op, reinterpret_cast<StableKernel>(context), stack);
@@ -97,7 +96,8 @@ std::function<void()> register_generated(Operator& op, const Key& key, StableKer
                     entry.op == &op;
   check<ErrorKind::Runtime>(fits, OpName(op.info().name),
                             "expected a kernel of an operator's first form for a device of a "
-                            "backend, got one at ", place.file, ":", place.line);
+                            "backend, got one at ",
+                            place.file, ":", place.line);
   Dispatcher::instance().register_boxed(op.info().name, op.info().schema, key.device,
                                         Layout::Strided, {},
                                         {&run_generated, reinterpret_cast<void*>(kernel)}, place);

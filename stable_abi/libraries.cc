@@ -43,7 +43,7 @@ struct Waiting {
 };
 struct State {
   ForkSafeMutex mutex;
-  std::multimap<std::string, Waiting> waiting;     // by the operator's full name
+  std::multimap<std::string, Waiting> waiting;    // by the operator's full name
   std::map<std::string, const Library*> defined;  // namespaces, by their DEF
 };
 State& state() {
@@ -77,9 +77,8 @@ AOTITorchError make_library(Kind kind, const char* ns, const char* key, const ch
                             uint32_t line, TorchLibraryHandle* result) {
   *result = nullptr;
   return registering([&] {
-    auto library = std::make_unique<Library>(
-        Library{kind, given(ns, "a namespace"), key ? key : "", file ? file : "",
-                static_cast<int>(line)});
+    auto library = std::make_unique<Library>(Library{kind, given(ns, "a namespace"), key ? key : "",
+                                                     file ? file : "", static_cast<int>(line)});
     Library* const made = library.release();
     *result = reinterpret_cast<TorchLibraryHandle>(made);
     if (t_load) t_load->libraries.push_back(made);
@@ -117,10 +116,10 @@ std::string full_name(const Library& library, std::string name) {
 
 void refuse_second(const std::string& text, const Operator& there, const Library& library) {
   const EntryInfo& entry = there.entry();
-  fail<ErrorKind::Runtime>(OpName(there.info().name),
-                           "expected one definition of an operator, got a second\n  ", text, "  at ",
-                           library.file, ":", library.line, "\nit is defined already as\n  ",
-                           there.info().schema, "  at ", entry.file, ":", entry.line());
+  fail<ErrorKind::Runtime>(
+      OpName(there.info().name), "expected one definition of an operator, got a second\n  ", text,
+      "  at ", library.file, ":", library.line, "\nit is defined already as\n  ",
+      there.info().schema, "  at ", entry.file, ":", entry.line());
 }
 
 void implement(Library& library, Operator& op, StableKernel kernel) {
@@ -213,8 +212,8 @@ AOTITorchError aoti_torch_library_impl(TorchLibraryHandle library, const char* n
                                        StableKernel kernel) {
   return implement(library, name, kernel, TORCH_ABI_VERSION);
 }
-AOTITorchError torch_library_impl(TorchLibraryHandle library, const char* name,
-                                  StableKernel kernel, uint64_t version) {
+AOTITorchError torch_library_impl(TorchLibraryHandle library, const char* name, StableKernel kernel,
+                                  uint64_t version) {
   return implement(library, name, kernel, version);
 }
 AOTITorchError torch_library_set_python_module(TorchLibraryHandle library, const char* module,

@@ -27,12 +27,12 @@ void replace(Char* place, size_t old_count, const Char* by, size_t count, size_t
 }  // namespace
 
 // std::string::_M_replace_cold and that of std::wstring, of GCC 13.
-EXPORT void replace_in_string(void*, char* place, size_t old_count, const char* by, size_t count,
-                              size_t rest)
-    __asm__("_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE15_M_replace_coldEPcmPKcmm");
-EXPORT void replace_in_wstring(void*, wchar_t* place, size_t old_count, const wchar_t* by,
-                               size_t count, size_t rest)
-    __asm__("_ZNSt7__cxx1112basic_stringIwSt11char_traitsIwESaIwEE15_M_replace_coldEPwmPKwmm");
+EXPORT void
+replace_in_string(void*, char* place, size_t old_count, const char* by, size_t count, size_t rest) __asm__(
+    "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE15_M_replace_coldEPcmPKcmm");
+EXPORT void
+replace_in_wstring(void*, wchar_t* place, size_t old_count, const wchar_t* by, size_t count, size_t rest) __asm__(
+    "_ZNSt7__cxx1112basic_stringIwSt11char_traitsIwESaIwEE15_M_replace_coldEPwmPKwmm");
 // std::ios_base_library_init, of GCC 13: the standard streams are ready from then on.
 EXPORT void init_streams() __asm__("_ZSt21ios_base_library_initv");
 

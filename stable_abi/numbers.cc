@@ -16,20 +16,34 @@ struct Number {
 };
 
 constexpr Number<ScalarType> kDtypes[] = {
-    {0, ScalarType::UInt8},           {1, ScalarType::Int8},
-    {2, ScalarType::Int16},           {3, ScalarType::Int32},
-    {4, ScalarType::Int64},           {5, ScalarType::Float16},
-    {6, ScalarType::Float32},         {7, ScalarType::Float64},
-    {8, ScalarType::Complex32},       {9, ScalarType::Complex64},
-    {10, ScalarType::Complex128},     {11, ScalarType::Bool},
-    {12, ScalarType::QInt8},          {13, ScalarType::QUInt8},
-    {14, ScalarType::QInt32},         {15, ScalarType::BFloat16},
-    {16, ScalarType::QUInt4x2},       {17, ScalarType::QUInt2x4},
-    {23, ScalarType::Float8_e5m2},    {24, ScalarType::Float8_e4m3fn},
-    {25, ScalarType::Float8_e5m2fnuz}, {26, ScalarType::Float8_e4m3fnuz},
-    {27, ScalarType::UInt16},         {28, ScalarType::UInt32},
-    {29, ScalarType::UInt64},         {44, ScalarType::Float8_e8m0fnu},
-    {45, ScalarType::Float4_e2m1fn_x2}, {46, ScalarType::BComplex32},
+    {0, ScalarType::UInt8},
+    {1, ScalarType::Int8},
+    {2, ScalarType::Int16},
+    {3, ScalarType::Int32},
+    {4, ScalarType::Int64},
+    {5, ScalarType::Float16},
+    {6, ScalarType::Float32},
+    {7, ScalarType::Float64},
+    {8, ScalarType::Complex32},
+    {9, ScalarType::Complex64},
+    {10, ScalarType::Complex128},
+    {11, ScalarType::Bool},
+    {12, ScalarType::QInt8},
+    {13, ScalarType::QUInt8},
+    {14, ScalarType::QInt32},
+    {15, ScalarType::BFloat16},
+    {16, ScalarType::QUInt4x2},
+    {17, ScalarType::QUInt2x4},
+    {23, ScalarType::Float8_e5m2},
+    {24, ScalarType::Float8_e4m3fn},
+    {25, ScalarType::Float8_e5m2fnuz},
+    {26, ScalarType::Float8_e4m3fnuz},
+    {27, ScalarType::UInt16},
+    {28, ScalarType::UInt32},
+    {29, ScalarType::UInt64},
+    {44, ScalarType::Float8_e8m0fnu},
+    {45, ScalarType::Float4_e2m1fn_x2},
+    {46, ScalarType::BComplex32},
 };
 constexpr Number<Layout> kLayouts[] = {
     {0, Layout::Strided},   {1, Layout::SparseCoo}, {2, Layout::SparseCsr}, {4, Layout::SparseCsc},
@@ -97,10 +111,10 @@ DeviceType device_type_of(int32_t number) {
   for (const DeviceType type : backends()) {
     if (number_of(type) == number) return type;
   }
-  fail<ErrorKind::Runtime>("expected a kind of device with a backend, got ",
-                           number == kXpu   ? "xpu"
-                           : number == kMps ? "mps"
-                                            : "privateuse1");
+  fail<ErrorKind::Runtime>("expected a kind of device with a backend, got ", number == kXpu ? "xpu"
+                                                                             : number == kMps
+                                                                                 ? "mps"
+                                                                                 : "privateuse1");
 }
 Device device_of(int32_t type, int32_t index) {
   const DeviceType known = device_type_of(type);

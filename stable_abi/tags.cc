@@ -5,24 +5,24 @@
 
 #include "stable_abi/boundary.h"
 
-#define TAGS(X)                                                                                 \
-  X(core, 0)                                                                                    \
-  X(cudagraph_unsafe, 1)                                                                        \
-  X(data_dependent_output, 2)                                                                   \
-  X(dynamic_output_shape, 3)                                                                    \
-  X(flexible_layout, 4)                                                                         \
-  X(generated, 5)                                                                               \
-  X(inplace_view, 7)                                                                            \
-  X(maybe_aliasing_or_mutating, 8)                                                              \
-  X(needs_contiguous_strides, 9)                                                                \
-  X(needs_exact_strides, 10)                                                                    \
-  X(needs_fixed_stride_order, 11)                                                               \
-  X(nondeterministic_bitwise, 12)                                                               \
-  X(nondeterministic_seeded, 13)                                                                \
-  X(out_variant, 15)                                                                            \
-  X(pointwise, 16)                                                                              \
-  X(pt2_compliant_tag, 17)                                                                      \
-  X(reduction, 18)                                                                              \
+#define TAGS(X)                    \
+  X(core, 0)                       \
+  X(cudagraph_unsafe, 1)           \
+  X(data_dependent_output, 2)      \
+  X(dynamic_output_shape, 3)       \
+  X(flexible_layout, 4)            \
+  X(generated, 5)                  \
+  X(inplace_view, 7)               \
+  X(maybe_aliasing_or_mutating, 8) \
+  X(needs_contiguous_strides, 9)   \
+  X(needs_exact_strides, 10)       \
+  X(needs_fixed_stride_order, 11)  \
+  X(nondeterministic_bitwise, 12)  \
+  X(nondeterministic_seeded, 13)   \
+  X(out_variant, 15)               \
+  X(pointwise, 16)                 \
+  X(pt2_compliant_tag, 17)         \
+  X(reduction, 18)                 \
   X(view_copy, 19)
 
 namespace treadle::stable_abi {

@@ -11,8 +11,10 @@ namespace {
 // An extension may write through the address, so the storage knows that it was told.
 void* address_of(AtenTensorHandle handle) {
   const Tensor& tensor = tensor_of(handle);
-  check<ErrorKind::Runtime>(tensor.is_strided(), "expected a strided tensor, which has elements in "
-                            "memory, got one of the layout ", tensor.layout());
+  check<ErrorKind::Runtime>(tensor.is_strided(),
+                            "expected a strided tensor, which has elements in "
+                            "memory, got one of the layout ",
+                            tensor.layout());
   if (tensor.numel() == 0 || tensor.is_meta()) return nullptr;
   tensor.storage()->set_told();
   return tensor.data();
@@ -20,8 +22,10 @@ void* address_of(AtenTensorHandle handle) {
 
 const Tensor& strided(AtenTensorHandle handle) {
   const Tensor& tensor = tensor_of(handle);
-  check<ErrorKind::Runtime>(tensor.is_strided(), "expected a strided tensor, which has strides, "
-                            "got one of the layout ", tensor.layout());
+  check<ErrorKind::Runtime>(tensor.is_strided(),
+                            "expected a strided tensor, which has strides, "
+                            "got one of the layout ",
+                            tensor.layout());
   return tensor;
 }
 

@@ -54,8 +54,8 @@ AtenTensorHandle tensor_over(const Blob& blob, std::function<void()> release) {
   auto storage = make_intrusive<StorageImpl>(
       blob.data, reach_of(sizes, strides, blob.offset, dtype),
       with_index(device_of(blob.device_type, blob.device_index)), std::move(release));
-  return new_handle(Tensor(make_intrusive<TensorImpl>(std::move(storage), dtype, sizes, strides,
-                                                      blob.offset)));
+  return new_handle(
+      Tensor(make_intrusive<TensorImpl>(std::move(storage), dtype, sizes, strides, blob.offset)));
 }
 
 }  // namespace
@@ -80,9 +80,9 @@ AOTITorchError aoti_torch_empty_strided(int64_t ndim, const int64_t* sizes, cons
                                         int32_t dtype, int32_t device_type, int32_t device_index,
                                         AtenTensorHandle* result) {
   return guarded([&] {
-    *result = new_handle(empty_strided_tensor(
-        sizes_of(sizes, ndim, "sizes"), sizes_of(strides, ndim, "strides"), dtype_of(dtype),
-        with_index(device_of(device_type, device_index))));
+    *result = new_handle(empty_strided_tensor(sizes_of(sizes, ndim, "sizes"),
+                                              sizes_of(strides, ndim, "strides"), dtype_of(dtype),
+                                              with_index(device_of(device_type, device_index))));
   });
 }
 AOTITorchError aoti_torch_create_tensor_from_blob(void* data, int64_t ndim, const int64_t* sizes,
@@ -93,14 +93,15 @@ AOTITorchError aoti_torch_create_tensor_from_blob(void* data, int64_t ndim, cons
                                                device_type, device_index, result,
                                                aoti_torch_layout_strided(), nullptr, 0);
 }
-AOTITorchError aoti_torch_create_tensor_from_blob_v2(
-    void* data, int64_t ndim, const int64_t* sizes, const int64_t* strides, int64_t storage_offset,
-    int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle* result,
-    int32_t layout, const uint8_t*, int64_t) {
+AOTITorchError aoti_torch_create_tensor_from_blob_v2(void* data, int64_t ndim, const int64_t* sizes,
+                                                     const int64_t* strides, int64_t storage_offset,
+                                                     int32_t dtype, int32_t device_type,
+                                                     int32_t device_index, AtenTensorHandle* result,
+                                                     int32_t layout, const uint8_t*, int64_t) {
   return guarded([&] {
-    *result = tensor_over({data, ndim, sizes, strides, storage_offset, dtype, device_type,
-                           device_index, layout},
-                          [] {});
+    *result = tensor_over(
+        {data, ndim, sizes, strides, storage_offset, dtype, device_type, device_index, layout},
+        [] {});
   });
 }
 // The deleter is called by the tensor's end only: after an error the memory is still the caller's.
@@ -110,18 +111,17 @@ AOTITorchError torch_from_blob(void* data, int64_t ndim, const int64_t* sizes,
                                int32_t layout, const uint8_t*, int64_t,
                                void (*deleter)(void* data, void* context), void* context) {
   return guarded([&] {
-    *result = tensor_over({data, ndim, sizes, strides, storage_offset, dtype, device_type,
-                           device_index, layout},
-                          [=] {
-                            if (deleter) deleter(data, context);
-                          });
+    *result = tensor_over(
+        {data, ndim, sizes, strides, storage_offset, dtype, device_type, device_index, layout},
+        [=] {
+          if (deleter) deleter(data, context);
+        });
   });
 }
 AOTITorchError aoti_torch_clone(AtenTensorHandle tensor, AtenTensorHandle* result) {
   return guarded([&] { *result = new_handle(aten::clone(tensor_of(tensor))); });
 }
-AOTITorchError aoti_torch_copy_(AtenTensorHandle self, AtenTensorHandle src,
-                                int32_t non_blocking) {
+AOTITorchError aoti_torch_copy_(AtenTensorHandle self, AtenTensorHandle src, int32_t non_blocking) {
   return guarded([&] { aten::copy_(tensor_of(self), tensor_of(src), non_blocking != 0); });
 }
 AOTITorchError aoti_torch_zero_(AtenTensorHandle self) {

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
+#include <utility>
 
 #include "distributed/reduction.h"
 
@@ -16,7 +18,7 @@ namespace treadle::distributed {
 namespace {
 
 // Up to so many bytes every rank sends everything to every other one, in one step.
-constexpr size_t kFlat = 32768;
+constexpr size_t kFlat = 16384;
 // Larger tensors go in segments of so many bytes: one is reduced while the next is on its way.
 constexpr size_t kSegment = 1 << 20;
 
@@ -36,6 +38,13 @@ class Scratch {
   char* data_;
 };
 
+// A message that was begun: a transfer, or a small one that comes to a mailbox.
+struct Begun {
+  std::unique_ptr<Transfer> transfer;
+  int peer;
+  bool is_done;
+};
+
 // The messages of one call. A step is a number that tells messages between two ranks apart.
 class Exchange {
  public:
@@ -48,23 +57,43 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  Transfer* receive(int from, void* data, size_t bytes, uint64_t step = 0) {
-    return start(Direction::Receive, from, data, bytes, step);
+  // There is no message without bytes: null.
+  Begun* receive(int from, void* data, size_t bytes, uint64_t step = 0) {
+    if (bytes == 0) return nullptr;
+    if (bytes > connection_.largest_small())
+      return start(Direction::Receive, from, data, bytes, step);
+    connection_.mailbox(from).expect(mixed(key_, step), data, bytes);
+    begun_.push_back({nullptr, from, false});
+    small_[static_cast<size_t>(from)].push_back(&begun_.back());
+    return &begun_.back();
   }
-  Transfer* send(int to, const void* data, size_t bytes, uint64_t step = 0) {
-    return start(Direction::Send, to, const_cast<void*>(data), bytes, step);
+  Begun* send(int to, const void* data, size_t bytes, uint64_t step = 0) {
+    if (bytes == 0) return nullptr;
+    if (bytes > connection_.largest_small())
+      return start(Direction::Send, to, const_cast<void*>(data), bytes, step);
+    in_time(to, [&] { connection_.mailbox(to).send(mixed(key_, step), data, bytes); });
+    return nullptr;
   }
-  // There is no message without bytes.
-  void wait(Transfer* transfer) {
-    if (transfer == nullptr) return;
-    const auto left = std::chrono::ceil<milliseconds>(end_ - std::chrono::steady_clock::now());
-    transfer->wait(std::max(left, milliseconds(1)));
+  void wait(Begun* begun) {
+    if (begun == nullptr || begun->is_done) return;
+    if (begun->transfer) {
+      const auto left = std::chrono::ceil<milliseconds>(end_ - std::chrono::steady_clock::now());
+      begun->transfer->wait(std::max(left, milliseconds(1)));
+      begun->is_done = true;
+      return;
+    }
+    // Those from one rank come in order.
+    std::deque<Begun*>& coming = small_[static_cast<size_t>(begun->peer)];
+    while (!begun->is_done) {
+      in_time(begun->peer, [&] { connection_.mailbox(begun->peer).take(); });
+      coming.front()->is_done = true;
+      coming.pop_front();
+    }
   }
   void finish() {
-    while (!transfers_.empty()) {
-      if (!transfers_.front()->is_done()) wait(transfers_.front().get());
-      transfers_.pop_front();
-    }
+    for (Begun& each : begun_) wait(&each);
+    begun_.clear();
+    if (has_alarm_) connection_.alarm().clear();
   }
   // The ranks after this one first, so that not all turn to the same.
   int peer(int i) const { return (rank + i) % size; }
@@ -72,18 +101,32 @@ class Exchange {
   const int rank, size;
 
  private:
-  Transfer* start(Direction direction, int peer, void* data, size_t bytes, uint64_t step) {
-    if (bytes == 0) return nullptr;
-    transfers_.push_back(std::make_unique<Transfer>(connection_, direction, data, bytes));
-    Transfer* transfer = transfers_.back().get();
+  Begun* start(Direction direction, int peer, void* data, size_t bytes, uint64_t step) {
+    auto transfer = std::make_unique<Transfer>(connection_, direction, data, bytes);
     transfer->start(peer, mixed(key_, step));
-    return transfer;
+    begun_.push_back({std::move(transfer), peer, false});
+    return &begun_.back();
+  }
+  template <class F>
+  void in_time(int peer, F&& f) {
+    if (!std::exchange(has_alarm_, true)) connection_.alarm().set(end_);
+    try {
+      f();
+    } catch (const Failure& failure) {
+      throw Failure(failure.kind, failure.what(), peer);
+    } catch (const std::exception& error) {
+      const bool is_late = connection_.alarm().has_rung();
+      throw Failure(is_late ? Failure::Kind::Timeout : Failure::Kind::Network,
+                    Connection::reason_of(error), peer);
+    }
   }
 
   Connection& connection_;
   const uint64_t key_;
   const std::chrono::steady_clock::time_point end_;
-  std::deque<std::unique_ptr<Transfer>> transfers_;
+  std::deque<Begun> begun_;
+  std::map<size_t, std::deque<Begun*>> small_;
+  bool has_alarm_ = false;
 };
 
 void copy(const Span& to, const Span& from) {
@@ -112,7 +155,7 @@ void reduce_flat(Exchange& exchange, const Call& call, bool is_root, bool to_all
   const size_t bytes = call.inputs[0].bytes;
   Scratch scratch(is_root ? bytes * static_cast<size_t>(exchange.size) : 1);
   std::vector<const void*> values(static_cast<size_t>(exchange.size));
-  std::vector<Transfer*> sends, receives;
+  std::vector<Begun*> sends, receives;
   if (is_root) {
     for (int i = 1; i < exchange.size; ++i) {
       const int peer = exchange.peer(i);
@@ -127,9 +170,9 @@ void reduce_flat(Exchange& exchange, const Call& call, bool is_root, bool to_all
     if (to_all || (!is_root && peer == call.root))
       sends.push_back(exchange.send(peer, call.inputs[0].data, bytes));
   }
-  for (Transfer* each : receives) exchange.wait(each);
+  for (Begun* each : receives) exchange.wait(each);
   // The result overwrites what is sent.
-  for (Transfer* each : sends) exchange.wait(each);
+  for (Begun* each : sends) exchange.wait(each);
   if (is_root) reduce_into(call, exchange.size, values, call.outputs[0].data, bytes);
   exchange.finish();
 }
@@ -155,7 +198,7 @@ class PartsInSegments {
     if (segments_ > 0) post(0);
     for (size_t k = 0; k < segments_; ++k) {
       if (k + 1 < segments_) post(k + 1);
-      for (Transfer* each : receives_[k % 2]) exchange_.wait(each);
+      for (Begun* each : receives_[k % 2]) exchange_.wait(each);
       const Span mine = piece(output_, k);
       std::vector<const void*> values;
       for (int peer = 0; peer < exchange_.size; ++peer)
@@ -207,7 +250,7 @@ class PartsInSegments {
   size_t segment_;
   size_t segments_ = 0;
   Scratch scratch_;
-  std::vector<Transfer*> receives_[2];
+  std::vector<Begun*> receives_[2];
 };
 
 std::vector<Span> parts_of(const Span& whole, const Parts& parts, int size) {
@@ -263,7 +306,7 @@ void broadcast(Exchange& exchange, const Call& call) {
       exchange.send(rank_at(place + step), whole.data, whole.bytes);
     return exchange.finish();
   }
-  std::deque<Transfer*> coming;
+  std::deque<Begun*> coming;
   const size_t segments = (whole.bytes + kSegment - 1) / kSegment;
   const auto piece = [&](size_t k) {
     return Span{whole.data + k * kSegment, std::min(kSegment, whole.bytes - k * kSegment)};
@@ -337,8 +380,8 @@ void all_to_all(Exchange& exchange, const Call& call) {
 void barrier(Exchange& exchange) {
   char sent = 0, received = 0;
   for (int step = 1; step < exchange.size; step *= 2) {
-    Transfer* coming = exchange.receive(exchange.peer(exchange.size - step), &received, 1,
-                                        static_cast<uint64_t>(step));
+    Begun* coming = exchange.receive(exchange.peer(exchange.size - step), &received, 1,
+                                     static_cast<uint64_t>(step));
     exchange.send(exchange.peer(step), &sent, 1, static_cast<uint64_t>(step));
     exchange.wait(coming);
   }

@@ -7,6 +7,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <thread>
 #include <utility>
@@ -16,18 +17,19 @@ namespace {
 
 class Store : public gloo::rendezvous::Store {
  public:
-  explicit Store(RendezvousStore& store) : store_(store) {}
+  Store(RendezvousStore& store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
   void set(const std::string& key, const std::vector<char>& data) override {
-    store_.set(key, data);
+    store_.set(prefix_ + key, data);
   }
-  std::vector<char> get(const std::string& key) override { return store_.get(key); }
+  std::vector<char> get(const std::string& key) override { return store_.get(prefix_ + key); }
   void wait(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) store_.get(key);
+    for (const std::string& key : keys) get(key);
   }
   void wait(const std::vector<std::string>& keys, const milliseconds&) override { wait(keys); }
 
  private:
   RendezvousStore& store_;
+  std::string prefix_;
 };
 
 // One thread of Gloo serves all groups on an interface.
@@ -45,17 +47,6 @@ std::shared_ptr<gloo::transport::Device> device_of(const Interface& interface) {
     known = device = gloo::transport::tcp::CreateDevice(attributes);
   }
   return device;
-}
-
-// Gloo's text without the place in its source.
-std::string reason_of(const std::exception& error) {
-  std::string text = error.what();
-  if (text.starts_with('[')) {
-    const size_t end = text.find("] ");
-    if (end != std::string::npos) text = text.substr(end + 2);
-  }
-  while (!text.empty() && (text.back() == '.' || text.back() == '\n')) text.pop_back();
-  return text;
 }
 
 }  // namespace
@@ -81,7 +72,8 @@ void Transfer::start(int peer, uint64_t key) {
     else
       buffer_->recv(peer, slot);
   } catch (const std::exception& error) {
-    throw Failure(Failure::Kind::Network, reason_of(error), peer, direction == Direction::Send);
+    throw Failure(Failure::Kind::Network, Connection::reason_of(error), peer,
+                  direction == Direction::Send);
   }
 }
 
@@ -92,7 +84,7 @@ void Transfer::start_from_any(uint64_t key) {
   try {
     buffer_->recv(others, mixed(key, bytes_));
   } catch (const std::exception& error) {
-    throw Failure(Failure::Kind::Network, reason_of(error));
+    throw Failure(Failure::Kind::Network, Connection::reason_of(error));
   }
 }
 
@@ -112,7 +104,7 @@ int Transfer::wait(milliseconds timeout) {
     is_there = direction == Direction::Send ? buffer_->waitSend(&found, timeout)
                                             : buffer_->waitRecv(&found, timeout);
   } catch (const std::exception& failure) {
-    error = reason_of(failure);
+    error = Connection::reason_of(failure);
   }
   {
     const std::lock_guard lock(connection_.mutex_);
@@ -152,18 +144,161 @@ void Transfer::cancel() {
   }
 }
 
+Mailbox::Mailbox(gloo::transport::Pair& pair, size_t largest)
+    : largest_(largest), sent_(kPlaces * place()), received_(kPlaces * place()) {
+  constexpr int kMessages = 1, kFree = 2;  // numbers of Gloo's buffers
+  from_ = pair.createRecvBuffer(kMessages, received_.data(), received_.size());
+  free_there_ = pair.createRecvBuffer(kFree, &signs_[0], 1);
+  to_ = pair.createSendBuffer(kMessages, sent_.data(), sent_.size());
+  free_here_ = pair.createSendBuffer(kFree, &signs_[1], 1);
+}
+
+// Gloo fits the connection's buffer in the system to the first message: this one is large.
+void Mailbox::greet() { to_->send(0, sent_.size(), 0); }
+
+void Mailbox::send(uint64_t key, const void* data, size_t bytes) {
+  constexpr uint64_t kHalf = kPlaces / 2;
+  if (sends_ >= kPlaces && sends_ % kHalf == 0) free_there_->waitRecv();
+  const size_t begin = sends_++ % kPlaces * place();
+  char* to = sent_.data() + begin;
+  const Head head{key, bytes};
+  std::memcpy(to, &head, sizeof(head));
+  std::memcpy(to + sizeof(head), data, bytes);
+  std::memcpy(to + sizeof(head) + bytes, &key, sizeof(key));
+  to_->send(begin, sizeof(head) + bytes + sizeof(key), begin);
+}
+
+void Mailbox::take() {
+  const Expected expected = expected_.front();
+  const char* from = received_.data() + takes_ % kPlaces * place();
+  const auto is_there = [&] {
+    Head head;
+    uint64_t end = 0;
+    std::memcpy(&head, from, sizeof(head));
+    std::memcpy(&end, from + sizeof(head) + expected.bytes, sizeof(end));
+    return head.key == expected.key && head.bytes == expected.bytes && end == expected.key;
+  };
+  try {
+    from_->waitRecv();
+    if (!is_there()) throw Failure(Failure::Kind::Mismatch, "");
+  } catch (const Failure&) {
+    throw;
+  } catch (const std::exception&) {
+    // The other rank may have ended the connection after it sent the message.
+    if (!is_there()) throw;
+  }
+  ++takes_;
+  expected_.pop_front();
+  std::memcpy(expected.data, from + sizeof(Head), expected.bytes);
+  if (takes_ % (kPlaces / 2) == 0) {
+    try {
+      free_here_->send();
+    } catch (const std::exception&) {
+      // Nobody is there who would send more.
+    }
+  }
+}
+
+Alarm::~Alarm() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_) thread_->join();
+}
+
+void Alarm::set(std::chrono::steady_clock::time_point time) {
+  const std::lock_guard lock(mutex_);
+  time_ = time;
+  // It mostly looks early enough: times of calls follow each other.
+  if (time_ >= looks_at_) return;
+  if (!thread_) thread_ = std::make_unique<std::thread>([this] { watch(); });
+  changed_.notify_all();
+}
+
+void Alarm::clear() {
+  const std::lock_guard lock(mutex_);
+  time_ = kNever;
+}
+
+bool Alarm::has_rung() {
+  const std::lock_guard lock(mutex_);
+  return has_rung_;
+}
+
+void Alarm::watch() {
+  std::unique_lock lock(mutex_);
+  while (!is_ending_) {
+    const auto now = std::chrono::steady_clock::now();
+    if (time_ <= now) {
+      has_rung_ = true;
+      lock.unlock();
+      ring_();
+      return;
+    }
+    // Not for ever, as clocks overflow.
+    looks_at_ = std::min(time_, now + std::chrono::hours(1));
+    changed_.wait_until(lock, looks_at_);
+  }
+}
+
+std::string Connection::reason_of(const std::exception& error) {
+  std::string text = error.what();
+  if (text.starts_with('[')) {
+    const size_t end = text.find("] ");
+    if (end != std::string::npos) text = text.substr(end + 2);
+  }
+  while (!text.empty() && (text.back() == '.' || text.back() == '\n')) text.pop_back();
+  return text;
+}
+
 Connection::Connection(int rank, int size, RendezvousStore store, const Interface& interface,
                        milliseconds timeout)
     : rank(rank), size(size) {
-  auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
-  context->setTimeout(timeout);
   std::shared_ptr<gloo::transport::Device> device = device_of(interface);
-  Store found(store);
-  context->connectFullMesh(found, device);
-  context_ = std::move(context);
+  const auto connected = [&](const char* kind) {
+    auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
+    context->setTimeout(timeout);
+    Store found(store, kind);
+    context->connectFullMesh(found, device);
+    return context;
+  };
+  context_ = connected("large/");
+  small_context_ = connected("small/");
+  for (int peer = 0; peer < size; ++peer)
+    mailboxes_.push_back(
+        peer == rank ? nullptr
+                     : std::make_unique<Mailbox>(*small_context_->getPair(peer), largest_small()));
+  for (const auto& mailbox : mailboxes_)
+    if (mailbox) mailbox->greet();
+  for (const auto& mailbox : mailboxes_)
+    if (mailbox) mailbox->await_greeting();
+  alarm_ = std::make_unique<Alarm>([this] { break_off(); });
 }
 
-Connection::~Connection() { close(); }
+Connection::~Connection() {
+  alarm_.reset();
+  close();
+}
+
+// Gloo does this where a wait ends by its timeout: here one for what never comes.
+void Connection::break_off() {
+  constexpr uint64_t kNeverSent = 0x7e7e7e7e;
+  for (gloo::Context* context : {small_context_.get(), context_.get()}) {
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer == rank) continue;
+      try {
+        char nothing;
+        const auto buffer = context->createUnboundBuffer(&nothing, 1);
+        buffer->recv(peer, kNeverSent);
+        buffer->waitRecv(milliseconds(1));
+      } catch (const std::exception&) {
+        // Also where the connection to this rank is gone; then the next one.
+      }
+    }
+  }
+}
 
 bool Connection::is_closed() {
   const std::lock_guard lock(mutex_);
@@ -191,7 +326,9 @@ void Connection::close() {
     }
     std::this_thread::sleep_for(milliseconds(1));
   }
+  break_off();
   context_->closeConnections();
+  small_context_->closeConnections();
 }
 
 }  // namespace treadle::distributed

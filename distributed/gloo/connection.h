@@ -9,14 +9,18 @@
 #pragma once
 
 #include <gloo/context.h>
+#include <gloo/transport/buffer.h>
 #include <gloo/transport/unbound_buffer.h>
 
+#include <condition_variable>
+#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "distributed/call.h"
@@ -66,6 +70,71 @@ class Transfer {
   bool is_done_ = false;
 };
 
+// Small messages to and from one rank. They go at once, without the question whether the other
+// rank is ready, to a ring of places in its memory. Both ranks know from the size alone that a
+// message is small.
+//
+// Messages arrive in the order in which they were sent. The rank that receives says so when half of
+// the ring is free again; a message to a place that is not free waits for that.
+class Mailbox {
+ public:
+  // Messages have at most `largest` bytes.
+  Mailbox(gloo::transport::Pair& pair, size_t largest);
+  Mailbox(const Mailbox&) = delete;
+  Mailbox& operator=(const Mailbox&) = delete;
+
+  // Both ranks have a mailbox for each other when they have both come here.
+  void greet();
+  void await_greeting() { from_->waitRecv(); }
+
+  void send(uint64_t key, const void* data, size_t bytes);
+  // Notes where the next message goes.
+  void expect(uint64_t key, void* data, size_t bytes) { expected_.push_back({key, data, bytes}); }
+  // Waits for the next message, and takes it. Throws Failure where it is not the expected one.
+  void take();
+
+ private:
+  static constexpr size_t kPlaces = 4;
+  // A message in a place: its key, its size, the data, the key again.
+  struct Head {
+    uint64_t key, bytes;
+  };
+  struct Expected {
+    uint64_t key;
+    void* data;
+    size_t bytes;
+  };
+  size_t place() const { return largest_ + sizeof(Head) + sizeof(uint64_t); }
+
+  const size_t largest_;
+  std::vector<char> sent_, received_;
+  char signs_[2] = {};  // of free places; their content does not matter
+  std::unique_ptr<gloo::transport::Buffer> to_, from_, free_there_, free_here_;
+  uint64_t sends_ = 0, takes_ = 0;
+  std::deque<Expected> expected_;
+};
+
+// Ends the waits for small messages at a time: Gloo's own timeout for them is that of the group.
+class Alarm {
+ public:
+  explicit Alarm(std::function<void()> ring) : ring_(std::move(ring)) {}
+  ~Alarm();
+  void set(std::chrono::steady_clock::time_point time);
+  void clear();
+  bool has_rung();
+
+ private:
+  void watch();
+
+  std::function<void()> ring_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::chrono::steady_clock::time_point time_ = kNever, looks_at_ = kNever;
+  static constexpr auto kNever = std::chrono::steady_clock::time_point::max();
+  bool is_ending_ = false, has_rung_ = false;
+  std::unique_ptr<std::thread> thread_;
+};
+
 class Connection {
  public:
   Connection(int rank, int size, RendezvousStore store, const Interface& interface,
@@ -75,20 +144,35 @@ class Connection {
   // Ends the waits of all transfers, and closes the connections.
   void close();
   bool is_closed();
+  // Gloo's text without the place in its source.
+  static std::string reason_of(const std::exception& error);
   // The transfers of a failed call do not come: the reason, for later calls.
   void fail(const std::string& why);
+
+  // The one of a rank; for one thread at a time.
+  Mailbox& mailbox(int peer) { return *mailboxes_[static_cast<size_t>(peer)]; }
+  Alarm& alarm() { return *alarm_; }
+  // The bytes of the largest message that goes through a mailbox: the same in all ranks.
+  size_t largest_small() const { return size <= 64 ? 16384 : 2048; }
 
   const int rank, size;
 
  private:
   friend class Transfer;
-  std::shared_ptr<gloo::Context> context_;
+  // Gives all waits of Gloo an error, those for small messages too.
+  void break_off();
+
+  // Gloo gives connections that carry messages to known places small buffers in the system: they
+  // are others than those of large transfers.
+  std::shared_ptr<gloo::Context> context_, small_context_;
   std::mutex mutex_;
   std::set<Transfer*> waiting_;
   bool is_closed_ = false;
   std::string failure_;
   // Memory of transfers that were cancelled: Gloo may still look at them.
   std::list<std::shared_ptr<gloo::transport::UnboundBuffer>> cancelled_;
+  std::vector<std::unique_ptr<Mailbox>> mailboxes_;
+  std::unique_ptr<Alarm> alarm_;
 };
 
 }  // namespace treadle::distributed

@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kCopied = 16384;
 // Of so many of them, before the next one waits for the first.
 constexpr size_t kCopies = 64;
+constexpr uint64_t kLastCall = UINT64_MAX;
 
 }  // namespace
 
@@ -96,17 +97,22 @@ std::unique_ptr<Message> GlooEngine::receive(const Call& call) {
 
 bool GlooEngine::flush(milliseconds timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
+  const auto left = [end] {
+    return std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
+  };
   std::list<std::unique_ptr<Message>> copies;
   {
     const std::lock_guard lock(mutex_);
     copies.swap(copies_);
   }
   try {
-    for (const auto& copy : copies) {
-      const auto left =
-          std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
-      copy->wait(std::max(left, milliseconds(1)));
-    }
+    for (const auto& copy : copies) copy->wait(std::max(left(), milliseconds(1)));
+    // A rank that ends its connections while another has not yet looked at what came over them
+    // would be an error there: all end together.
+    Call last;
+    last.number = kLastCall;
+    last.timeout = std::max(left(), milliseconds(1));
+    if (!connection_->is_closed()) run_collective(*connection_, last);
   } catch (const Failure&) {
     return false;
   }

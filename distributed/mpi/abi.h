@@ -79,8 +79,8 @@ struct Mpi {
         byte(Abi::byte(library)),
         errors_return(Abi::errors_return(library)) {
     const auto load = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-          symbol_of(library, name));
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol_of(library, name));
     };
     load(init_thread, "MPI_Init_thread");
     load(initialized, "MPI_Initialized");

@@ -161,10 +161,10 @@ std::unique_ptr<Message> MpiEngine<Abi>::send(const Call& call) {
   const Span span = call.inputs[0];
   auto message = std::make_unique<Posted>(*this, span.bytes, call.root, true);
   message->unit = unit_of(call.inputs, {});
-  world_.check(mpi_.isend(span.data, as_int(span.bytes / message->unit),
-                          world_.type_of(message->unit), call.root, tag_of(call), comm_,
-                          &message->request),
-               "MPI_Isend");
+  world_.check(
+      mpi_.isend(span.data, as_int(span.bytes / message->unit), world_.type_of(message->unit),
+                 call.root, tag_of(call), comm_, &message->request),
+      "MPI_Isend");
   return message;
 }
 
@@ -174,10 +174,10 @@ std::unique_ptr<Message> MpiEngine<Abi>::receive(const Call& call) {
   auto message = std::make_unique<Posted>(*this, span.bytes, call.root, false);
   message->unit = unit_of(call.outputs, {});
   const int source = call.root == kAnyRank ? Abi::kAnySource : call.root;
-  world_.check(mpi_.irecv(span.data, as_int(span.bytes / message->unit),
-                          world_.type_of(message->unit), source, tag_of(call), comm_,
-                          &message->request),
-               "MPI_Irecv");
+  world_.check(
+      mpi_.irecv(span.data, as_int(span.bytes / message->unit), world_.type_of(message->unit),
+                 source, tag_of(call), comm_, &message->request),
+      "MPI_Irecv");
   return message;
 }
 
@@ -233,8 +233,7 @@ void MpiEngine<Abi>::all_reduce(const Call& call, int root) {
   const bool is_root = root == kAnyRank || root == rank;
   const size_t element = element_size(call.dtype);
   const bool scales = call.op == ReduceOp::PremulSum;
-  const ReduceOp op =
-      scales || call.op == ReduceOp::Average ? ReduceOp::Sum : call.op;
+  const ReduceOp op = scales || call.op == ReduceOp::Average ? ReduceOp::Sum : call.op;
   std::vector<char> scaled(scales ? in.bytes : 0);
   const char* from = in.data;
   if (scales) {
@@ -268,17 +267,16 @@ void MpiEngine<Abi>::reduce_scatter(const Call& call) {
   if (inputs.bytes() / element > INT_MAX)
     throw Failure(Failure::Kind::Backend, "expected fewer than 2^31 elements, got more");
   const bool scales = call.op == ReduceOp::PremulSum;
-  const ReduceOp op =
-      scales || call.op == ReduceOp::Average ? ReduceOp::Sum : call.op;
+  const ReduceOp op = scales || call.op == ReduceOp::Average ? ReduceOp::Sum : call.op;
   std::vector<char> scaled(scales ? inputs.bytes() : 0);
   if (scales)
     reduce(call.op, call.dtype, call.factor, 1, {inputs.data()}, scaled.data(), inputs.bytes());
   const Counts counts(call.inputs, element);
   const Span out = call.outputs[0];
-  world_.check(mpi_.reduce_scatter(scales ? scaled.data() : inputs.data(), out.data,
-                                   counts.counts.data(), world_.type_of(element),
-                                   world_.op_of(op, call.dtype), comm_),
-               "MPI_Reduce_scatter");
+  world_.check(
+      mpi_.reduce_scatter(scales ? scaled.data() : inputs.data(), out.data, counts.counts.data(),
+                          world_.type_of(element), world_.op_of(op, call.dtype), comm_),
+      "MPI_Reduce_scatter");
   if (call.op == ReduceOp::Average)
     reduce(call.op, call.dtype, 1, size, {out.data}, out.data, out.bytes);
 }
@@ -294,8 +292,8 @@ void MpiEngine<Abi>::move(const Call& call) {
   const auto total = [&](const Packed& packed) { return as_int(packed.bytes() / unit); };
   switch (call.function) {
     case Function::Broadcast:
-      return world_.check(
-          mpi_.bcast(call.outputs[0].data, total(outputs), type, call.root, comm_), "MPI_Bcast");
+      return world_.check(mpi_.bcast(call.outputs[0].data, total(outputs), type, call.root, comm_),
+                          "MPI_Bcast");
     case Function::AllGather:
       world_.check(mpi_.allgatherv(inputs.data(), total(inputs), type, outputs.data(),
                                    out.counts.data(), out.begins.data(), type, comm_),
@@ -312,10 +310,10 @@ void MpiEngine<Abi>::move(const Call& call) {
                    "MPI_Scatterv");
       break;
     case Function::AllToAll:
-      world_.check(mpi_.alltoallv(inputs.data(), in.counts.data(), in.begins.data(), type,
-                                  outputs.data(), out.counts.data(), out.begins.data(), type,
-                                  comm_),
-                   "MPI_Alltoallv");
+      world_.check(
+          mpi_.alltoallv(inputs.data(), in.counts.data(), in.begins.data(), type, outputs.data(),
+                         out.counts.data(), out.begins.data(), type, comm_),
+          "MPI_Alltoallv");
       break;
     default:
       throw Failure(Failure::Kind::Backend, "expected a collective function");

@@ -92,7 +92,9 @@ class MpiWorld {
   typename Functions::Op op_of(ReduceOp op, ScalarType dtype) {
     const std::lock_guard lock(mutex_);
     auto [place, is_new] = ops_.try_emplace({op, dtype});
-    if (is_new) check(mpi.op_create(step_of(op, dtype), commutes(op, dtype), &place->second), "MPI_Op_create");
+    if (is_new)
+      check(mpi.op_create(step_of(op, dtype), commutes(op, dtype), &place->second),
+            "MPI_Op_create");
     return place->second;
   }
 
@@ -111,8 +113,9 @@ class MpiWorld {
       constexpr typename Functions::Step steps[] = {
           &mpi_step<Abi, numbers / kNumScalarTypes, numbers % kNumScalarTypes>...};
       return steps[number];
-    }(std::make_integer_sequence<int, kOps * kNumScalarTypes>{},
-      static_cast<int>(op) * kNumScalarTypes + static_cast<int>(dtype));
+    }
+    (std::make_integer_sequence<int, kOps * kNumScalarTypes>{},
+     static_cast<int>(op) * kNumScalarTypes + static_cast<int>(dtype));
   }
 
   bool is_ours_ = false;

@@ -57,8 +57,9 @@ bool mpi_is_there() { return library() != nullptr; }
 MpiPlace mpi_start() {
   const std::lock_guard lock(start_mutex);
   if (library() == nullptr)
-    throw Failure(Failure::Kind::Backend,
-                  "expected an MPI library (libmpi.so.40, libmpich.so.12 or libmpi.so.12), got none");
+    throw Failure(
+        Failure::Kind::Backend,
+        "expected an MPI library (libmpi.so.40, libmpich.so.12 or libmpi.so.12), got none");
   if (std::holds_alternative<std::monostate>(world())) {
     if (dlsym(library(), "ompi_mpi_comm_world") != nullptr)
       world() = std::make_unique<MpiWorld<OpenMpi>>(library());
@@ -80,8 +81,7 @@ MpiPlace mpi_start() {
 void mpi_finish() {
   std::visit(
       [](auto& made) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(made)>, std::monostate>)
-          made->finish();
+        if constexpr (!std::is_same_v<std::decay_t<decltype(made)>, std::monostate>) made->finish();
       },
       world());
 }

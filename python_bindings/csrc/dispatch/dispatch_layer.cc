@@ -192,8 +192,7 @@ void call_torch_dispatch(const Operator& op, Stack& stack) {
     }
   } else {
     const bool wanted = std::exchange(wants_parts(), false) && op.info().parts;
-    if (wanted ||
-        (op.entry().seen == Seen::Unrecorded && !below && needs_recording(stack))) {
+    if (wanted || (op.entry().seen == Seen::Unrecorded && !below && needs_recording(stack))) {
       op.info().parts(op, stack);
       return;
     }

@@ -21,13 +21,20 @@ constexpr int32_t kDLCpu = 1;
 // The type codes of dtypes that are no plain numbers; 0 for all others.
 uint8_t code_of_stored(ScalarType dtype) {
   switch (dtype) {
-    case ScalarType::Float8_e4m3fn: return 10;
-    case ScalarType::Float8_e4m3fnuz: return 11;
-    case ScalarType::Float8_e5m2: return 12;
-    case ScalarType::Float8_e5m2fnuz: return 13;
-    case ScalarType::Float8_e8m0fnu: return 14;
-    case ScalarType::Float4_e2m1fn_x2: return 17;
-    default: return 0;
+    case ScalarType::Float8_e4m3fn:
+      return 10;
+    case ScalarType::Float8_e4m3fnuz:
+      return 11;
+    case ScalarType::Float8_e5m2:
+      return 12;
+    case ScalarType::Float8_e5m2fnuz:
+      return 13;
+    case ScalarType::Float8_e8m0fnu:
+      return 14;
+    case ScalarType::Float4_e2m1fn_x2:
+      return 17;
+    default:
+      return 0;
   }
 }
 
@@ -196,8 +203,7 @@ void describe_tensor(const Tensor& t, DLTensor& out, const char* op) {
 
 void describe_for_export(const Tensor& t, DLTensor& out) {
   if (!t.is_cpu()) refuse_export(str("expected a tensor on the cpu, got one on ", t.device()));
-  if (!find_dl(t.dtype()))
-    refuse_export(str("expected a dtype that others know, got ", t.dtype()));
+  if (!find_dl(t.dtype())) refuse_export(str("expected a dtype that others know, got ", t.dtype()));
   describe_tensor(t, out, "__dlpack__");
 }
 
@@ -244,8 +250,8 @@ Tensor tensor_from_dlpack(PyObject* source) {
     throw PythonError{};
   }
   Object none_args(PyTuple_New(0));
-  Object keywords(Py_BuildValue("{s:(II)}", "max_version", kDLPackVersion.major,
-                                kDLPackVersion.minor));
+  Object keywords(
+      Py_BuildValue("{s:(II)}", "max_version", kDLPackVersion.major, kDLPackVersion.minor));
   Object capsule =
       Object::maybe(call_python(PyObject_Call, method.get(), none_args.get(), keywords.get()));
   if (!capsule) {

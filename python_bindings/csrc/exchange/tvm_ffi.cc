@@ -104,8 +104,8 @@ std::shared_ptr<const Function> load(const std::string& path, const std::string&
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* const why = dlerror();
-    fail<ErrorKind::Runtime>(OpName("tvm_ffi"), "expected a library that can be loaded, got: ",
-                             why ? why : path);
+    fail<ErrorKind::Runtime>(OpName("tvm_ffi"),
+                             "expected a library that can be loaded, got: ", why ? why : path);
   }
   auto function = std::make_shared<Function>();
   function->name = name;
@@ -127,21 +127,31 @@ void call(const Function& function, ArrayRef<BorrowedValue> values) {
   texts.reserve(values.size());
   for (const BorrowedValue& v : values) {
     switch (v.tag) {
-      case BorrowedValue::kNone: arguments.add_none(); break;
+      case BorrowedValue::kNone:
+        arguments.add_none();
+        break;
       case BorrowedValue::kTensor:
         static_assert(sizeof(Tensor) == sizeof(TensorImpl*));
         arguments.add(reinterpret_cast<const Tensor&>(v.as.tensor));
         break;
-      case BorrowedValue::kBool: arguments.add(v.as.integer != 0, kBool); break;
-      case BorrowedValue::kInt: arguments.add(v.as.integer); break;
-      case BorrowedValue::kFloat: arguments.add(v.as.number); break;
+      case BorrowedValue::kBool:
+        arguments.add(v.as.integer != 0, kBool);
+        break;
+      case BorrowedValue::kInt:
+        arguments.add(v.as.integer);
+        break;
+      case BorrowedValue::kFloat:
+        arguments.add(v.as.number);
+        break;
       case BorrowedValue::kText:
         arguments.add(texts.emplace_back(v.as.text, v.count).c_str());
         break;
       case BorrowedValue::kScalarType:
         arguments.add(dl_type(static_cast<ScalarType>(v.as.scalar_type), function.name.c_str()));
         break;
-      case BorrowedValue::kDevice: arguments.add(DLDevice{1, v.as.device.index}); break;
+      case BorrowedValue::kDevice:
+        arguments.add(DLDevice{1, v.as.device.index});
+        break;
       default:
         fail<ErrorKind::Type>(OpName(function.name),
                               "expected arguments that are tensors, numbers, texts, dtypes, "
@@ -176,18 +186,23 @@ void add_object(const Function& function, tvm_ffi::Arguments& arguments, PyObjec
     if (!text) throw PythonError{};
     return arguments.add(text);
   }
-  fail<ErrorKind::Type>(OpName(function.name),
-                        "expected tensors, numbers, texts and None, got ", type_text(value));
+  fail<ErrorKind::Type>(OpName(function.name), "expected tensors, numbers, texts and None, got ",
+                        type_text(value));
 }
 
 // A result as a Python object; takes over its reference.
 PyObject* object_of(const Function& function, const tvm_ffi::Any& result) {
   switch (result.type_index) {
-    case tvm_ffi::kNone: return none();
-    case tvm_ffi::kInt: return Object(PyLong_FromLongLong(result.as.integer)).release();
-    case tvm_ffi::kBool: return to_bool(result.as.integer != 0);
-    case tvm_ffi::kFloat: return Object(PyFloat_FromDouble(result.as.number)).release();
-    default: break;
+    case tvm_ffi::kNone:
+      return none();
+    case tvm_ffi::kInt:
+      return Object(PyLong_FromLongLong(result.as.integer)).release();
+    case tvm_ffi::kBool:
+      return to_bool(result.as.integer != 0);
+    case tvm_ffi::kFloat:
+      return Object(PyFloat_FromDouble(result.as.number)).release();
+    default:
+      break;
   }
   if (result.type_index == tvm_ffi::kTensor && function.to_dlpack) {
     DLManagedTensorVersioned* managed = nullptr;
@@ -267,8 +282,8 @@ void fill_from_stack(void* context, const Operator& op, Stack& stack) {
 }
 
 void set_kernel(const std::string& name, const std::string& device, const py::object& function,
-                const py::list& dtypes, const std::string& kernel_name,
-                const std::string& file, int line) {
+                const py::list& dtypes, const std::string& kernel_name, const std::string& file,
+                int line) {
   Operator& op = Dispatcher::instance().at(name);
   const OperatorInfo& info = op.info();
   const EntryInfo& entry = op.entry();
@@ -280,8 +295,8 @@ void set_kernel(const std::string& name, const std::string& device, const py::ob
   std::vector<ScalarType> types;
   for (const py::handle dtype : dtypes) types.push_back(dtype.cast<ScalarType>());
   // Lives for ever: calls may be in it.
-  auto* const kernel = new TvmFfiKernel{
-      function_of(PyCFunction_GetSelf(function.ptr())), file, kernel_name};
+  auto* const kernel =
+      new TvmFfiKernel{function_of(PyCFunction_GetSelf(function.ptr())), file, kernel_name};
   Dispatcher::instance().register_boxed(
       info.name, info.schema, device_type_of(device), Layout::Strided, types,
       {&fill_from_stack, kernel, &fill},

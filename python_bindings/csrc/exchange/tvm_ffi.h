@@ -67,8 +67,8 @@ struct Error {
 struct Function {
   std::string name;
   SafeCall call = nullptr;
-  void (*move_error)(void** error) = nullptr;               // TVMFFIErrorMoveFromRaised
-  int (*release)(void* object) = nullptr;                   // TVMFFIObjectDecRef
+  void (*move_error)(void** error) = nullptr;  // TVMFFIErrorMoveFromRaised
+  int (*release)(void* object) = nullptr;      // TVMFFIObjectDecRef
   int (*to_dlpack)(void* tensor, DLManagedTensorVersioned** out) = nullptr;
 };
 

@@ -61,9 +61,9 @@ bool define_operator(const char* name) {
   });
 }
 
-constexpr stable_abi::PythonFunctions kFunctions{&is_tensor_object, &to_tensor,  &from_tensor, &to_dtype,
-                                     &from_dtype, &to_device_value, &from_device, &warn,
-                                     &define_operator};
+constexpr stable_abi::PythonFunctions kFunctions{&is_tensor_object, &to_tensor,  &from_tensor,
+                                                 &to_dtype,         &from_dtype, &to_device_value,
+                                                 &from_device,      &warn,       &define_operator};
 
 }  // namespace
 

@@ -317,8 +317,8 @@ PyObject* dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
     const auto pair = [&](size_t at, const char* name) {
       PyObject* value = call.object(at);
       check<ErrorKind::Type>(PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 2,
-                             OpName("__dlpack__"), "expected ", name,
-                             " to be a pair of ints, got ", type_text(value));
+                             OpName("__dlpack__"), "expected ", name, " to be a pair of ints, got ",
+                             type_text(value));
       return std::pair{to_int("__dlpack__", PyTuple_GET_ITEM(value, 0)),
                        to_int("__dlpack__", PyTuple_GET_ITEM(value, 1))};
     };

@@ -17,11 +17,11 @@
 
 #include <vector>
 
-#include "python_bindings/csrc/exchange/dlpack.h"
 #include "python_bindings/csrc/binding.h"
 #include "python_bindings/csrc/collector.h"
 #include "python_bindings/csrc/dispatch/dispatch_modes.h"
 #include "python_bindings/csrc/dispatch/overrides.h"
+#include "python_bindings/csrc/exchange/dlpack.h"
 
 namespace treadle::python {
 

@@ -60,9 +60,7 @@ def _making_results(name: str, function: Any) -> Callable[..., Any]:
     return kernel
 
 
-def register_entries(
-    entries: Sequence[Mapping[str, Any]], folder: Path
-) -> None:
+def register_entries(entries: Sequence[Mapping[str, Any]], folder: Path) -> None:
     """Registers the kernels of a library's entries whose `dispatch` names a function of tvm-ffi.
     The library of that is looked for in `folder`, beside the entries, and where the loader looks.
     """

@@ -66,9 +66,7 @@ def why_not(path: str, needs: Optional[Needs] = None) -> str:
     """The functions that a file needs of PyTorch and that are not here, as a sentence; empty where
     there is none."""
     needs = needs or needs_of(path)
-    missing = sorted(
-        name for name in needs.functions - _our_functions() if _is_of_pytorch(name)
-    )
+    missing = sorted(name for name in needs.functions - _our_functions() if _is_of_pytorch(name))
     if not missing:
         return ""
     from treadle.utils.operator_library import demangled
@@ -125,7 +123,7 @@ def _load_runtime(name: str) -> None:
 
 
 def _keys() -> bytes:
-    from treadle._library.keys import EVERYWHERE, ALL_KEYS, read_key
+    from treadle._library.keys import ALL_KEYS, EVERYWHERE, read_key
 
     lines = []
     for key in {*ALL_KEYS, *(k for k in EVERYWHERE if k)}:

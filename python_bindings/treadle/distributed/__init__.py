@@ -37,6 +37,8 @@ from treadle.distributed._world import (
     new_group,
 )
 from treadle.distributed.backend import Backend, BackendConfig
+from treadle.distributed.coalescing import CoalescingManager as _CoalescingManager
+from treadle.distributed.coalescing import coalescing_manager as _coalescing_manager
 from treadle.distributed.collectives import (
     all_gather,
     all_gather_coalesced,
@@ -49,6 +51,8 @@ from treadle.distributed.collectives import (
     barrier,
     broadcast,
     gather,
+    gather_into_tensor,
+    gather_single,
     monitored_barrier,
     reduce,
     reduce_scatter,
@@ -68,6 +72,22 @@ from treadle.distributed.errors import (
     DistNetworkError,
     DistStoreError,
     QueueEmptyError,
+)
+from treadle.distributed.groups import (
+    SHRINK_ABORT,
+    SHRINK_DEFAULT,
+    GroupName,
+    get_backend_config,
+    get_backend_impl,
+    get_default_backend_for_device,
+    get_pg_count,
+    new_subgroups,
+    new_subgroups_by_enumeration,
+    record_comm,
+    set_timeout,
+    shrink_group,
+    split_group,
+    supports_complex,
 )
 from treadle.distributed.objects import (
     all_gather_object,
@@ -97,7 +117,10 @@ from treadle.distributed.rendezvous import register_rendezvous_handler, rendezvo
 from treadle.distributed.store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from treadle.distributed.work import Work
 
-__getattr__ = _names.attributes_of(__name__)
+# Imported when they are first used: they need more than a program of groups does.
+__getattr__ = _names.attributes_of(
+    __name__, {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh"}
+)
 
 __all__ = [
     "AllToAllOptions",
@@ -118,6 +141,7 @@ __all__ = [
     "GatherOptions",
     "GradBucket",
     "GroupMember",
+    "GroupName",
     "HashStore",
     "P2POp",
     "PrefixStore",
@@ -126,6 +150,8 @@ __all__ = [
     "ReduceOp",
     "ReduceOptions",
     "ReduceScatterOptions",
+    "SHRINK_ABORT",
+    "SHRINK_DEFAULT",
     "ScatterOptions",
     "Store",
     "TCPStore",
@@ -146,12 +172,18 @@ __all__ = [
     "default_pg_timeout",
     "destroy_process_group",
     "gather",
+    "gather_into_tensor",
     "gather_object",
+    "gather_single",
     "get_backend",
+    "get_backend_config",
+    "get_backend_impl",
     "get_debug_level",
+    "get_default_backend_for_device",
     "get_global_rank",
     "get_group_rank",
     "get_node_local_rank",
+    "get_pg_count",
     "get_process_group_ranks",
     "get_rank",
     "get_world_size",
@@ -170,6 +202,9 @@ __all__ = [
     "isend",
     "monitored_barrier",
     "new_group",
+    "new_subgroups",
+    "new_subgroups_by_enumeration",
+    "record_comm",
     "recv",
     "recv_object_list",
     "reduce",
@@ -184,4 +219,8 @@ __all__ = [
     "send_object_list",
     "set_debug_level",
     "set_debug_level_from_env",
+    "set_timeout",
+    "shrink_group",
+    "split_group",
+    "supports_complex",
 ]

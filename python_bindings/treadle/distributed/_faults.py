@@ -15,16 +15,18 @@ import json
 import threading
 import time
 from datetime import timedelta
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from treadle.distributed import flight_record
+from treadle.distributed._stores.table import Request
 from treadle.distributed._verdict import ENDED, SILENT, Said, verdict
 from treadle.distributed.errors import DistBackendError, DistError, DistStoreError
 from treadle.distributed.store import PrefixStore, Store, TCPStore
 
 _ANSWER_SECONDS = 3.0  # for the answers of all ranks
+_OTHERS_SECONDS = 1.0  # for other ranks that are asking
 _POLL = 0.02
-_LONG = timedelta(hours=1)
+_LONG = 3600.0
 _ANSWERED_CALLS = 64  # of each group in an answer
 
 
@@ -48,7 +50,11 @@ class Watch:
         self._holder = holder
         self._asking = threading.Lock()
         self._ended = False
+        self._verdicts: Dict[str, str] = {}  # of groups whose calls were ended
+        self._lost = ""  # why the store cannot be asked any more
         self._listens = PrefixStore("faults", store.clone())
+        self._store.check(["gone"])  # a connection, whose end says that the store is gone
+        self._leave_a_will()
         self._thread = threading.Thread(target=self._listen, name="faults", daemon=True)
         self._thread.start()
 
@@ -57,36 +63,31 @@ class Watch:
     def _listen(self) -> None:
         number = 1
         with contextlib.suppress(Exception):  # the store is gone: there is nobody to answer to
-            self._leave_a_will()
             while not self._ended:
                 asked = self._next_question(number)
                 if asked is None:
                     continue
-                if asked["abort"]:
+                if asked["verdict"]:
+                    self._verdicts[asked["group"]] = asked["verdict"]
                     self._end_calls(asked["group"])
-                else:
-                    self._listens.set(f"answer/{number}/{self._rank}", self._answer(False))
+                self._listens.set(f"answer/{number}/{self._rank}", self._answer(False))
                 number += 1
 
     def _leave_a_will(self) -> None:
         root = _root(self._listens)
         if isinstance(root, TCPStore):
-            from treadle.distributed._stores.table import Request
-
             key = f"gone/{self._rank}"
             self._listens._ask(Request("will", (key,), (b"1",)), 0.0)
 
     def _next_question(self, number: int) -> Optional[Dict[str, Any]]:
+        """The question of this number; None if it has not come after some time."""
         key = f"question/{number}"
         if isinstance(_root(self._listens), TCPStore):
-            with contextlib.suppress(DistStoreError):
-                self._listens.wait([key], _LONG)
-        elif not self._listens.check([key]):
-            time.sleep(0.5)
-        if self._ended or not self._listens.check([key]):
-            return None
-        found: Dict[str, Any] = json.loads(self._listens.get(key))
-        return found
+            # One reply brings it: the process that holds the store may end right after.
+            found = self._listens._ask(Request("get", (key,)), _LONG)
+            return None if found is None else json.loads(found[0])
+        time.sleep(0.1)
+        return json.loads(self._listens.get(key)) if self._listens.check([key]) else None
 
     def _answer(self, has_left: bool) -> str:
         calls = {g.group_name: flight_record.calls_of(g)[-_ANSWERED_CALLS:] for g in self._groups}
@@ -119,41 +120,66 @@ class Watch:
         ]
         if self._ended or not failed:
             return ""
-        number = failed[0]["number"]
-        key = f"verdict/{group.group_name}"
-        try:
-            with self._asking:
-                if not is_message and self._store.check([key]):
-                    return self._store.get(key).decode()
-                said = self._ask(group)
+        name, number = group.group_name, failed[0]["number"]
+        with self._asking:
+            if name in self._verdicts and not is_message:
+                return self._verdicts[name]
+            head = f"call {number} of group {name}:"
+            if self._lost:
+                return f"{head}\n{self._lost}"
+            try:
+                self._store.add("asking", 1)
+                said = self._ask({"group": name, "verdict": ""}, group.members)
                 if is_message:
-                    return _of_message(said)
-                text = verdict(said, group.group_name, number, time.time())
-                if text:
-                    text = self._store.compare_set(key, "", text).decode()
-                    self._put({"group": group.group_name, "abort": True})
+                    text = _of_message(said)
+                else:
+                    text = verdict(said, name, number, time.time())
+                    if text:
+                        text = self._verdicts[name] = self._told(name, text, said)
+                self._store.add("asking", -1)
+                self._let_others_ask()
                 return text
-        except DistError as error:
-            return self._without_store(error)
+            except DistError as error:
+                self._lost = self._without_store(error)
+                return self._verdicts.get(name, f"{head}\n{self._lost}")
+
+    def _let_others_ask(self) -> None:
+        """The store stays for those who are asking, for some time: the process that holds it may
+        end after the error."""
+        end = time.monotonic() + _OTHERS_SECONDS
+        while self._rank == self._holder and time.monotonic() < end:
+            if self._store.add("asking", 0) <= 0:
+                return
+            time.sleep(_POLL)
+
+    def _told(self, name: str, text: str, said: Dict[int, Said]) -> str:
+        """Tell the verdict to all ranks, if no other rank has told one before: that counts. Returns
+        when the ranks that are there have heard it."""
+        key = f"verdict/{name}"
+        text = self._store.compare_set(key, "", text).decode()
+        here = [rank for rank, each in said.items() if not each.silence and not each.has_left]
+        self._ask({"group": name, "verdict": text}, here)
+        return text
 
     def _without_store(self, error: DistError) -> str:
-        who = "" if self._holder is None else f"rank {self._holder}, which holds the store: "
-        return f"{who}no rank can be asked for its calls: {str(error).splitlines()[0]}"
+        reason = str(error).splitlines()[0]
+        if self._holder is None:
+            return f"no rank can be asked for its calls: {reason}"
+        return (
+            f"rank {self._holder}, which holds the store, does not answer: its process has ended, "
+            f"is stopped or hangs\n({reason})"
+        )
 
-    def _put(self, question: Dict[str, Any]) -> int:
+    def _ask(self, question: Dict[str, Any], ranks: Sequence[int]) -> Dict[int, Said]:
+        """What each of these ranks says of its calls of a group."""
         number = self._store.add("questions", 1)
         self._store.set(f"question/{number}", json.dumps(question))
-        return number
-
-    def _ask(self, group: Any) -> Dict[int, Said]:
-        """What each rank of the group says of its calls."""
-        number = self._put({"group": group.group_name, "abort": False})
-        waited = set(group.members)
+        waited = set(ranks)
         found: Dict[int, Said] = {}
         end = time.monotonic() + _ANSWER_SECONDS
         while waited:
             for rank in sorted(waited):
-                said = self._said(number, rank, group.group_name)
+                said = self._said(number, rank, question["group"])
                 if said is not None:
                     found[rank] = said
                     waited.remove(rank)
@@ -192,6 +218,9 @@ class Watch:
             self._store.delete_key(f"{place}/{number - 2}/{self._rank}")
         text = verdict(said, group.group_name, number, time.time())
         if text:
+            # All have read it when the process that holds the store may end.
+            with contextlib.suppress(DistError):
+                self._store.barrier(f"{place}/{number}/read", group.size())
             name = mine["name"]
             raise DistBackendError(f"{name}: expected the same call of all ranks, got\n{text}")
 

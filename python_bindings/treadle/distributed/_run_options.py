@@ -28,9 +28,7 @@ def get_args_parser() -> ArgumentParser:
         parser.add_argument(*short, *names, action=action, help=help, **more)
 
     option("--nnodes", "machines: a number, or <least>:<most>", type=str, default="1:1")
-    option(
-        "--nproc-per-node", "processes of each machine: a number, auto, cpu or gpu", default="1"
-    )
+    option("--nproc-per-node", "processes of each machine: a number, auto, cpu or gpu", default="1")
     option("--rdzv-backend", "how the machines meet: c10d or static", default="static")
     option("--rdzv-endpoint", "where they meet: <host>:<port>", default="")
     option("--rdzv-id", "the name of the run", default="none")
@@ -50,9 +48,7 @@ def get_args_parser() -> ArgumentParser:
     )
     option("--event-log-handler", "where events are recorded: null or console", default="null")
     option("--role", "a name for the processes", default="default")
-    option(
-        "--module", "the program is a module, as in python -m", "-m", action=check_env
-    )
+    option("--module", "the program is a module, as in python -m", "-m", action=check_env)
     option("--no-python", "the program is no Python program", action=check_env)
     option(
         "--run-path",
@@ -80,9 +76,7 @@ def get_args_parser() -> ArgumentParser:
         type=_texts,
         default=[],
     )
-    option(
-        "--duplicate-stderr-filters", "the same of stderr", type=_texts, default=[]
-    )
+    option("--duplicate-stderr-filters", "the same of stderr", type=_texts, default=[])
     option("--node-rank", "the number of this machine, for static", type=int, default=0)
     option("--master-addr", "the address of machine 0, for static", default="127.0.0.1")
     option("--master-port", "the port of machine 0, for static; 29500", type=int, default=None)

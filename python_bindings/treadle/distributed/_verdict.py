@@ -1,4 +1,4 @@
-"""Who is at fault when a call of a group fails: what each rank says of its calls, in, and a text out.
+"""Who is at fault when a call of a group fails: a text, made of what each rank says of its calls.
 
     call 7 of group 0 differs between the ranks:
     rank 2 called broadcast(float32 [3], root 0), which waits for the others
@@ -11,7 +11,7 @@ The number counts the calls of the group; init_process_group() and new_group() m
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 # What a rank is, where it says nothing of its calls itself.
 ENDED = "its process has ended"
@@ -84,8 +84,10 @@ def _ranks(ranks: Sequence[int]) -> str:
 
 def _missing(said: Said, now: float) -> str:
     last = _last(said)
-    did = "it has made no call" if last is None else (
-        f"its last call is {last['number']}, {_call(last)}, {_state(last, now)}"
+    did = (
+        "it has made no call"
+        if last is None
+        else (f"its last call is {last['number']}, {_call(last)}, {_state(last, now)}")
     )
     return f"has not called it: {'it has left the group; ' if said.has_left else ''}{did}"
 
@@ -108,11 +110,30 @@ def _together(ranks: Dict[int, Said], number: int, now: float) -> List[str]:
     return lines
 
 
+def _first_open(said: Said) -> Optional[int]:
+    """The number of the first call that has not succeeded."""
+    open_calls = (e for e in said.calls if not e["is_message"] and e["state"] != "completed")
+    entry = next(open_calls, None)
+    return None if entry is None else int(entry["number"])
+
+
+def _at_fault(ranks: Dict[int, Said], number: int, now: float) -> Tuple[str, List[str]]:
+    """What is wrong with the call of this number among ranks that are all there, and who; empty
+    where nothing is."""
+    calls = {rank: _at(said, number) for rank, said in ranks.items()}
+    if len({_must_agree(entry) for entry in calls.values() if entry is not None}) > 1:
+        return " differs between the ranks", _together(ranks, number, now)[:4]
+    late = [rank for rank, entry in calls.items() if entry is None]
+    found = [f"rank {rank} {_missing(ranks[rank], now)}" for rank in late[:_MOST_LINES]]
+    if len(late) > _MOST_LINES:
+        found[-1] = f"{_ranks(late[_MOST_LINES - 1 :])} have not called it"
+    return "", found
+
+
 def verdict(ranks: Dict[int, Said], group: str, number: int, now: float) -> str:
     """Why the call of this number cannot succeed, in at most five lines; empty where no rank is to
     blame. `ranks` are those of the group, by their rank in the group of all."""
-    head = f"call {number} of group {group}"
-    found: List[str] = []
+    head, found = "", []
     here = dict(ranks)
     for reason in (ENDED, SILENT):
         silent = [rank for rank, said in ranks.items() if said.silence == reason]
@@ -120,20 +141,19 @@ def verdict(ranks: Dict[int, Said], group: str, number: int, now: float) -> str:
             found.append(f"{_ranks(silent)}: {reason}")
             for rank in silent:
                 del here[rank]
-    calls = {rank: _at(said, number) for rank, said in here.items()}
     if not found:
-        if len({_must_agree(entry) for entry in calls.values() if entry is not None}) > 1:
-            head += " differs between the ranks"
-            found = _together(here, number, now)[:_MOST_LINES]
-            here = {}
-        else:
-            late = [rank for rank, entry in calls.items() if entry is None]
-            found = [f"rank {rank} {_missing(ranks[rank], now)}" for rank in late[:_MOST_LINES]]
-            if len(late) > _MOST_LINES:
-                found[-1] = f"{_ranks(late[_MOST_LINES - 1 :])} have not called it"
+        # A call may end in one rank alone, as a broadcast does at its root: the ranks may have
+        # parted before the call that failed.
+        numbers = [_first_open(said) for said in here.values()]
+        for each in sorted({number, *(n for n in numbers if n is not None and n < number)}):
+            head, found = _at_fault(here, each, now)
+            if found:
+                number = each
+                break
     if not found:
         return ""
-    return "\n".join([f"{head}:", *[*found, *_together(here, number, now)][:4]])
+    others = [] if head else _together(here, number, now)
+    return "\n".join([f"call {number} of group {group}{head}:", *[*found, *others][:4]])
 
 
 __all__ = ["ENDED", "SILENT", "Said", "verdict"]

@@ -13,7 +13,14 @@ from datetime import timedelta
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from treadle import _C
-from treadle.distributed.backend import Backend, BackendConfig, is_registered, is_there, make, mpi_place
+from treadle.distributed.backend import (
+    Backend,
+    BackendConfig,
+    is_registered,
+    is_there,
+    make,
+    mpi_place,
+)
 from treadle.distributed.errors import DistError, DistStoreError
 from treadle.distributed.process_group import DEFAULT_TIMEOUT, ProcessGroup
 from treadle.distributed.rendezvous import rendezvous
@@ -22,7 +29,7 @@ from treadle.distributed.store import FileStore, HashStore, PrefixStore, Store, 
 default_pg_timeout = DEFAULT_TIMEOUT
 
 # How long destroy_process_group() waits for calls under way, and the end of the program.
-_LAST_CALLS = 10.0
+_LAST_CALLS = 5.0
 _AT_EXIT = 1.0
 
 
@@ -220,29 +227,31 @@ def init_process_group(
         )
         whole._set_group_desc("default_pg")
         whole.bound_device_id = device
+        _world.groups = [whole]
+        _begin_watch(found, own is not None, whole)
         whole.barrier(_now()).wait()  # all have found each other: the store may end
     except BaseException:
+        if _world.watch is not None:
+            _world.watch.end()
+        _world.__init__()  # type: ignore[misc]
         if own is not None:
             _end_store(own, rank)
         raise
     _world.store, _world.own_store, _world.config = found, own, config
-    _world.count, _world.groups = 0, [whole]
     _world.default = GroupMember.WORLD = whole
-    _begin_watch(own, rank, world_size)
     _watch_the_process()
 
 
-def _begin_watch(own: Optional[Store], rank: int, world_size: int) -> None:
+def _begin_watch(store: Store, is_own: bool, whole: ProcessGroup) -> None:
     """Find out who is at fault when calls of groups fail, where the ranks share a store."""
-    assert _world.store is not None
-    root = _root(_world.store)
-    if world_size > 1 and isinstance(root, (FileStore, HashStore, TCPStore)):
+    root = _root(store)
+    if whole.size() > 1 and isinstance(root, (FileStore, HashStore, TCPStore)):
         from treadle.distributed._faults import Watch
 
         is_agents = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        holder = 0 if own is not None and isinstance(root, TCPStore) and not is_agents else None
-        _world.watch = Watch(_world.store, rank, _world.groups, holder)
-        _watch_calls(_world.groups[0])
+        holder = 0 if is_own and isinstance(root, TCPStore) and not is_agents else None
+        _world.watch = Watch(store, whole.rank(), _world.groups, holder)
+        _watch_calls(whole)
 
 
 def _watch_calls(group: ProcessGroup) -> None:
@@ -306,9 +315,13 @@ def new_group(
     made = _connect(config, _world.store, wanted, place, name, limit, pg_options)
     made._set_group_desc(group_desc or "undefined")
     made.bound_device_id = device if device is not None else whole.bound_device_id
-    made.barrier(_now()).wait()  # no member ends the store before all have found each other
     _world.groups.append(made)
     _watch_calls(made)
+    try:
+        made.barrier(_now()).wait()  # no member ends the store before all have found each other
+    except BaseException:
+        _world.groups.remove(made)
+        raise
     return made
 
 
@@ -456,9 +469,15 @@ def is_torchelastic_launched() -> bool:
 
 
 def get_node_local_rank(fallback_rank: Optional[int] = None) -> int:
-    """The rank among the processes of this machine: LOCAL_RANK of the environment."""
+    """The rank among the processes of this machine: LOCAL_RANK of the environment, or what Slurm,
+    Open MPI or MPICH say."""
+    from treadle.distributed import _launchers
+
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
+    place = _launchers.place()
+    if place is not None and place.local_rank is not None:
+        return place.local_rank
     if fallback_rank is None:
         raise RuntimeError("get_node_local_rank: expected LOCAL_RANK in the environment, got none")
     return fallback_rank

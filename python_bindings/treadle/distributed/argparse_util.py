@@ -16,7 +16,9 @@ class env(Action):  # noqa: N801
         self, dest: str, default: Any = None, required: bool = False, **kwargs: Any
     ) -> None:
         default = os.environ.get(f"PET_{dest.upper()}", default)
-        super().__init__(dest=dest, default=default, required=required and default is None, **kwargs)
+        super().__init__(
+            dest=dest, default=default, required=required and default is None, **kwargs
+        )
 
     def __call__(
         self, parser: ArgumentParser, namespace: Namespace, values: Any, option: Any = None

@@ -201,12 +201,12 @@ def _make_gloo(store: Store, rank: int, members: List[int], name: str, timeout: 
 
     host, interface = _interface(store)
 
-    def joined(place: str) -> bytes:
+    def joined(key: str) -> bytes:
         try:
-            return store.get(place)
+            return store.get(key)
         except DistStoreError:
             raise DistNetworkError(
-                f"init_process_group: expected rank {members[int(place)]} to join within "
+                f"init_process_group: expected rank {members[int(key.rpartition('/')[2])]} to join within "
                 f"{timeout.total_seconds():g} s, got none"
             ) from None
 

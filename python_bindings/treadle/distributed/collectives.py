@@ -13,6 +13,7 @@ from typing import Any, List, Optional, Sequence
 from treadle._C import Tensor
 from treadle.distributed import options, reduce_op
 from treadle.distributed._world import group_of
+from treadle.distributed.coalescing import postponed
 from treadle.distributed.process_group import ProcessGroup
 from treadle.distributed.reduce_op import AnyOp, ReduceOp
 from treadle.distributed.work import Work
@@ -86,6 +87,8 @@ def all_reduce(
     if members is None:
         return None
     opts = options.AllreduceOptions(op, asyncOp=async_op)
+    if postponed(members, "allreduce", [tensor], opts):
+        return None
     return _ended(members.allreduce([tensor], opts), async_op)
 
 
@@ -198,6 +201,8 @@ def all_gather_into_tensor(
         return None
     _check_whole(function, "output_tensor", output_tensor, input_tensor, members.size())
     opts = options.AllgatherOptions(asyncOp=async_op)
+    if postponed(members, "_allgather_base", (output_tensor, input_tensor), opts):
+        return None
     return _ended(members._allgather_base(output_tensor, input_tensor, opts), async_op)
 
 
@@ -230,6 +235,45 @@ def gather(
     opts = options.GatherOptions(root, asyncOp=async_op)
     outputs = [gather_list] if is_root and gather_list is not None else []
     return _ended(members.gather(outputs, [tensor], opts), async_op)
+
+
+def gather_single(
+    tensor: Tensor,
+    gather_tensor: Optional[Tensor] = None,
+    dst: Optional[int] = None,
+    group: Group = None,
+    async_op: bool = False,
+    group_dst: Optional[int] = None,
+) -> Optional[Work]:
+    """As gather(), into one contiguous tensor with room for those of all processes."""
+    function = "gather_single"
+    _check(function, tensor)
+    members = _members(function, group, tensor)
+    if members is None:
+        return None
+    root = _place(function, members, "dst", dst, group_dst)
+    if members.rank() != root:
+        return gather(tensor, None, None, members, async_op, root)
+    _check(function, gather_tensor)
+    assert gather_tensor is not None
+    _check_whole(function, "gather_tensor", gather_tensor, tensor, members.size())
+    if not gather_tensor.is_contiguous():
+        raise ValueError(f"{function}: expected a contiguous gather_tensor, got one that is not")
+    pieces = gather_tensor.detach().view(members.size(), -1)
+    places = [piece.view(tensor.shape) for piece in pieces]
+    return gather(tensor, places, None, members, async_op, root)
+
+
+def gather_into_tensor(
+    tensor: Tensor,
+    gather_tensor: Optional[Tensor] = None,
+    dst: Optional[int] = None,
+    group: Group = None,
+    async_op: bool = False,
+    group_dst: Optional[int] = None,
+) -> Optional[Work]:
+    """As gather_single()."""
+    return gather_single(tensor, gather_tensor, dst, group, async_op, group_dst)
 
 
 def scatter(
@@ -297,6 +341,8 @@ def reduce_scatter_tensor(
         return None
     _check_whole(function, "input", input, output, members.size())
     opts = options.ReduceScatterOptions(op, asyncOp=async_op)
+    if postponed(members, "_reduce_scatter_base", (output, input), opts):
+        return None
     return _ended(members._reduce_scatter_base(output, input, opts), async_op)
 
 

@@ -40,15 +40,19 @@ class _MeshEnv(threading.local):
 
 _mesh_resources = _MeshEnv()
 
-# The group that a mesh made last for these ranks, so that a mesh that was pickled finds it.
-_groups: Dict[Ranks, ProcessGroup] = {}
+# The group that a mesh made last for these ranks, and the group of all processes at that time: a
+# mesh that was pickled finds it.
+_groups: Dict[Ranks, Tuple[ProcessGroup, Any]] = {}
 
 
-def _is_live(group: Any) -> bool:
-    """Whether a group belongs to the program as it is initialised now."""
-    from treadle.distributed._world import _world
-
-    return dist.is_initialized() and (group is dist.group.WORLD or group in _world.groups)
+def _known(row: Ranks) -> Optional[ProcessGroup]:
+    """The group of these ranks that a mesh made since the program was initialised."""
+    if not dist.is_initialized():
+        return None
+    if row == tuple(range(dist.get_world_size())):
+        return dist.group.WORLD
+    group, world = _groups.get(row, (None, None))
+    return group if world is dist.group.WORLD else None
 
 
 def _strides(shape: Sequence[int]) -> Ranks:
@@ -72,7 +76,8 @@ def _new_groups(rows: List[Ranks], options: Tuple[Any, Any]) -> Optional[Process
         else:
             made = dist.new_group(list(row), backend=backend, pg_options=pg_options)
         if dist.get_rank() in row:
-            mine = _groups[row] = made
+            mine = made
+            _groups[row] = made, dist.group.WORLD
     return mine
 
 
@@ -108,11 +113,16 @@ class DeviceMesh:
                 "ascending order, got True"
             )
         if not isinstance(mesh, Tensor):
-            mesh = _C.tensor(mesh)
+            mesh = _C.tensor(mesh, device="cpu")
         self._shape: Ranks = tuple(mesh.shape)
         self._ranks: Ranks = tuple(int(r) for r in mesh.flatten().tolist())
         if len(set(self._ranks)) != len(self._ranks):
             raise ValueError(f"DeviceMesh: expected different ranks, got {mesh.tolist()}")
+        if any(list(row) != sorted(row) for dim in range(mesh.dim()) for row in self._rows(dim)):
+            raise ValueError(
+                "DeviceMesh: expected ascending ranks along each dimension, got "
+                f"{mesh.tolist()}"
+            )
         if mesh_dim_names is not None and len(mesh_dim_names) != len(self._shape):
             raise ValueError(
                 f"DeviceMesh: expected a name for each of {len(self._shape)} dimensions, got "
@@ -180,7 +190,7 @@ class DeviceMesh:
     def _rows(self, dim: int) -> List[Ranks]:
         """The ranks along a dimension, for each place in the other dimensions."""
         moved = self.mesh.movedim(dim, -1).reshape(-1, self._shape[dim])
-        return [tuple(sorted(row)) for row in moved.tolist()]
+        return [tuple(row) for row in moved.tolist()]
 
     def get_rank(self) -> int:
         """The rank of this process in the group of all."""
@@ -253,11 +263,7 @@ class DeviceMesh:
         found = []
         for dim in range(self.ndim):
             row = next((row for row in self._rows(dim) if self._rank in row), ())
-            group = _groups.get(row)
-            if group is None and dist.is_initialized():
-                if row == tuple(range(dist.get_world_size())):
-                    group = dist.group.WORLD
-            found.append(group if _is_live(group) else None)
+            found.append(_known(row))
         return found
 
     def get_all_groups(self) -> List[ProcessGroup]:
@@ -500,7 +506,7 @@ class DeviceMesh:
             row = tuple(sorted(dist.get_process_group_ranks(each)))
             if row not in made._rows(dim):
                 raise ValueError(f"Invalid mesh {made.mesh.tolist()} for ProcessGroup {row}")
-            _groups[row] = each
+            _groups[row] = each, dist.group.WORLD
         made._dim_groups = list(groups)
         return made
 
@@ -603,9 +609,7 @@ def init_device_mesh(
     if backend_override:
         override = _backend_options(backend_override, len(mesh_shape), mesh_dim_names)
     ranks = _C.arange(math.prod(mesh_shape), device="cpu").reshape(tuple(mesh_shape))
-    return DeviceMesh(
-        device_type, ranks, mesh_dim_names=mesh_dim_names, backend_override=override
-    )
+    return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names, backend_override=override)
 
 
 __getattr__ = _names.attributes_of(__name__)

@@ -30,7 +30,13 @@ class QueueEmptyError(DistStoreError):
 
 
 # In the order of the engine's kinds of failures.
-_KINDS = (DistNetworkError, DistBackendError, DistNetworkError, DistNetworkError)
+_KINDS = (
+    DistNetworkError,
+    DistBackendError,
+    DistNetworkError,
+    DistNetworkError,
+    DistBackendError,
+)
 
 
 def from_engine(kind: int, text: str, rank: int) -> DistError:

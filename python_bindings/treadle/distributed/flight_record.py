@@ -63,7 +63,7 @@ def dump(path: Optional[str] = None) -> str:
 
 def _dump_after_failure() -> None:
     start = os.environ.get("TORCH_FR_DUMP_TEMP_FILE")
-    if start:
+    if start and _world.default is not None:
         dump(f"{start}{get_rank()}")
 
 

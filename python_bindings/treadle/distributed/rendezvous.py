@@ -95,9 +95,7 @@ def _tcp_store(host: str, port: int, rank: int, timeout: timedelta) -> Store:
         store = TCPStore(host, port, timeout=timeout, wait_for_workers=False)
         group = os.environ.get("TREADLE_STORE_PREFIX", "workers")
         return PrefixStore(f"{group}/{next(_stores_of_agent)}", store)
-    return TCPStore(
-        host, port, None, rank == 0, timeout, wait_for_workers=False, multi_tenant=True
-    )
+    return TCPStore(host, port, None, rank == 0, timeout, wait_for_workers=False, multi_tenant=True)
 
 
 def _env(url: str, timeout: timedelta = default_pg_timeout, **_: Any) -> Iterator[Found]:
@@ -113,7 +111,9 @@ def _env(url: str, timeout: timedelta = default_pg_timeout, **_: Any) -> Iterato
         if place.host is not None:
             said.setdefault("MASTER_ADDR", place.host)
         said.setdefault("MASTER_PORT", str(place.port))
-    said.update({{"rank": "RANK", "world_size": "WORLD_SIZE"}.get(k, k): v for k, v in query.items()})
+    said.update(
+        {{"rank": "RANK", "world_size": "WORLD_SIZE"}.get(k, k): v for k, v in query.items()}
+    )
     rank, world_size = _number("RANK", said, "env"), _number("WORLD_SIZE", said, "env")
     host = said.get("MASTER_ADDR")
     if not host:

@@ -63,7 +63,11 @@ def determine_local_world_size(nproc_per_node: str) -> int:
     if nproc_per_node == "auto" and not package.cuda.is_available():
         nproc_per_node = "cpu"
     if nproc_per_node == "cpu":
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     if nproc_per_node in ("auto", "gpu"):
         if not package.cuda.is_available():
             raise ValueError("--nproc-per-node: expected CUDA devices for gpu, got none")

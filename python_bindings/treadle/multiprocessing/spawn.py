@@ -26,6 +26,8 @@ from typing import Callable, Optional
 from treadle import _names
 from treadle.multiprocessing.contexts import get_context
 
+ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -115,8 +117,9 @@ class ProcessContext:
     def join(self, timeout: Optional[float] = None, grace_period: Optional[float] = None) -> bool:  # type: ignore[return]
         """Wait for the processes, at most `timeout` seconds. True when all have ended well.
 
-        Where one failed, the others are asked to end, killed if they have not after `grace_period`
-        seconds (30 unless given), and ProcessRaisedException or ProcessExitedException is raised.
+        Where one failed, the others have `grace_period` seconds to end by themselves, if it is
+        given. Then they are asked to end, and killed if they have not after as many seconds (30
+        unless given), and ProcessRaisedException or ProcessExitedException is raised.
         """
         if not self.sentinels:
             return True
@@ -132,19 +135,24 @@ class ProcessContext:
             if not self.sentinels:
                 self._forget_files()
             return not self.sentinels
-        self._end_all(30.0 if grace_period is None else grace_period)
+        self._end_all(grace_period)
         try:
             self._raise(failed)
         finally:
             self._forget_files()
 
-    def _end_all(self, grace_period: float) -> None:
+    def _wait(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        for process in self.processes:
+            process.join(max(0.0, end - time.monotonic()))
+
+    def _end_all(self, grace_period: Optional[float] = None) -> None:
+        if grace_period is not None:
+            self._wait(grace_period)
         for process in self.processes:
             if process.is_alive():
                 process.terminate()
-        end = time.monotonic() + grace_period
-        for process in self.processes:
-            process.join(max(0.0, end - time.monotonic()))
+        self._wait(30.0 if grace_period is None else grace_period)
         for process in self.processes:
             if process.is_alive():
                 warnings.warn(
@@ -191,18 +199,33 @@ def start_processes(
     start_method: str = "spawn",
 ) -> Optional[ProcessContext]:
     """Run fn(i, *args) in process i of `nprocs`, started by `start_method`. Waits for all of them
-    unless `join` is False; then it returns a ProcessContext."""
+    unless `join` is False; then it returns a ProcessContext. With TORCH_MP_PARALLEL_START=1 in the
+    environment, processes of "forkserver" are started at the same time. Where one cannot be
+    started, the others are ended."""
     context = get_context(start_method)
-    processes, files = [], []
     # Where the process is copied by a server, the server is its parent.
     parent = None if start_method == "forkserver" else os.getpid()
+    processes, files = [], []
     for index in range(nprocs):
         handle, name = tempfile.mkstemp(prefix="treadle-process-", suffix=".error")
         os.close(handle)
-        process = context.Process(target=_run, args=(fn, index, args, name, parent), daemon=daemon)
-        process.start()
-        processes.append(process)
+        arguments = (fn, index, args, name, parent)
+        processes.append(context.Process(target=_run, args=arguments, daemon=daemon))
         files.append(name)
+    try:
+        if start_method == "forkserver" and os.environ.get(ENV_VAR_PARALLEL_START) == "1":
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(max_workers=max(nprocs, 1)) as threads:
+                list(threads.map(lambda process: process.start(), processes))
+        else:
+            for process in processes:
+                process.start()
+    except BaseException:
+        failed = ProcessContext([p for p in processes if p.pid is not None], files)
+        failed._end_all()
+        failed._forget_files()
+        raise
     started = SpawnContext(processes, files)
     if not join:
         return started

@@ -30,6 +30,6 @@ from .profiler import (
 
 __all__ = [
     "Communication", "DeviceType", "ProfilerAction", "ProfilerActivity", "Roofline",
-    "kineto_available", "merge_chrome_traces", "profile", "record_function", "roofline", "schedule", "supported_activities",
-    "tensorboard_trace_handler",
+    "kineto_available", "merge_chrome_traces", "profile", "record_function", "roofline",
+    "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip

@@ -176,6 +176,6 @@ def table(calls: Sequence[Communication], events: Iterable[Any]) -> str:
         share = beside / took if took else 0.0
         lines.append(
             f"{f'{name} {group}':{wide}s}{dtype:>10s}{count:7.0f}{nbytes / 1e6:10.3f}"
-            f"{waited / 1e3:11.3f}{took / 1e3:10.3f}{rate:9.1f}{share:17.0%} "
+            f"{waited / 1e3:11.3f}{took / 1e3:10.3f}{rate:9.1f}{share:18.0%}"
         )
     return "\n".join(lines)

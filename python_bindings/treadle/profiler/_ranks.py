@@ -64,8 +64,8 @@ def write_merged(
 
 
 def clock_offsets(group: Any) -> List[int]:
-    """How far the clock of each member is ahead of the first one's, in nanoseconds: all read it when
-    a barrier ends, several times. The error is about the time of a message."""
+    """How far the clock of each member is ahead of the first one's, in nanoseconds. All read their
+    clocks when a barrier ends, several times; the error is about the time of a message."""
     from treadle import distributed as dist
 
     times = []

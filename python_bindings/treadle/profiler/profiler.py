@@ -282,7 +282,7 @@ class profile:  # noqa: N801  PyTorch's name
         return self._recorded().report(row_limit)
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write the events, and the calls of treadle.distributed in rows of their own, in the format
+        """Write the events, and the calls of treadle.distributed in rows of their own, as a trace
         that chrome://tracing and Perfetto show; compressed if the path ends with .gz."""
         _profiler_trace.write(path, *self._trace())
 

@@ -85,7 +85,11 @@ def link_flags() -> list[str]:
     that of PyTorch's stable ABI. The extension depends on those that it calls, so that one which
     calls the stable ABI alone runs on PyTorch, too."""
     library = PACKAGE / "lib"
-    libraries = [library / "libtreadle.so", extension_file(), library / "stable_abi/libtorch_cpu.so"]
+    libraries = [
+        library / "libtreadle.so",
+        extension_file(),
+        library / "stable_abi/libtorch_cpu.so",
+    ]
     flags = ["-Wl,--push-state,--as-needed", *map(str, libraries), "-Wl,--pop-state"]
     return ["-shared", "-fopenmp", *flags]
 

@@ -117,9 +117,7 @@ class Buffer:
             inner = -(-size // PAGE) * PAGE
             begin = inner - size if at_end else 0
             pages = {
-                page
-                for o in self._offsets()
-                for page in ((begin + (o - low) * item) // PAGE,)
+                page for o in self._offsets() for page in ((begin + (o - low) * item) // PAGE,)
             }
         self.memory = GuardedMemory(size, at_end, pages)
         if not self.memory.sparse:
@@ -132,9 +130,7 @@ class Buffer:
 
     def _offsets(self) -> list[int]:
         steps = (range(n) for n in self.shape)
-        return [
-            sum(i * s for i, s in zip(at, self.strides)) for at in itertools.product(*steps)
-        ]
+        return [sum(i * s for i, s in zip(at, self.strides)) for at in itertools.product(*steps)]
 
     def _array(self, kind: np.dtype, address: int) -> np.ndarray:
         if not prod(self.shape):
@@ -159,9 +155,7 @@ class Buffer:
         if prod(self.shape):
             begin = self.memory.address - self.memory.first - self.low * self.item
             strides = [s * self.item for s in self.strides]
-            mask_of = np.ndarray(
-                (*self.shape, self.item), np.bool_, mask, begin, [*strides, 1]
-            )
+            mask_of = np.ndarray((*self.shape, self.item), np.bool_, mask, begin, [*strides, 1])
             mask_of[...] = False
         self.mask, self.outside = mask, self.memory.bytes()[mask].copy()
 

@@ -1,7 +1,7 @@
 """Checks a kernel in a process of its own, and says what is wrong with it.
 
-    report = check("relu", "kernels.py:relu", seconds=20)
-    print(report.text())
+report = check("relu", "kernels.py:relu", seconds=20)
+print(report.text())
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -116,9 +116,7 @@ def concurrent(judge: Judge, line: Line) -> Iterator[Finding]:
                 except Exception as error:
                     problems.append(f"{type(error).__name__}: {_first(error)}")
                     return
-                problems.extend(
-                    _difference(a, b) for a, b in zip(alone[i], got) if not _same(a, b)
-                )
+                problems.extend(_difference(a, b) for a, b in zip(alone[i], got) if not _same(a, b))
 
         workers = [threading.Thread(target=work, args=(i,)) for i in range(len(made))]
         for w in workers:
@@ -346,7 +344,10 @@ def _differentiated(
         return None
     built, _ = _plain(judge, wide)
     try:
-        args, kwargs = entry.packed(built.args), {k: entry.packed(v) for k, v in built.kwargs.items()}
+        args, kwargs = (
+            entry.packed(built.args),
+            {k: entry.packed(v) for k, v in built.kwargs.items()},
+        )
     finally:
         built.close()
     found = [t for t in tensors([*args, *kwargs.values()])]

@@ -154,9 +154,7 @@ def expected(op: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> li
     return [Expected(_dtype(o), _numbers(w), _numbers(o)) for o, w in zip(own, wide)]
 
 
-def _of_expression(
-    op: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> list[Expected]:
+def _of_expression(op: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Expected]:
     """By the entry's expression, in NumPy's float64. RuntimeError for shapes that do not
     broadcast, as of an operator."""
     given = {**dict(zip((a["name"] for a in op.args), args)), **kwargs}

@@ -34,9 +34,7 @@ PATTERNS = (0xFF, 0x3C)
 ULPS, ULPS_OF_LARGEST = 4.0, 8.0
 # Calls with larger results are not made; calls with larger arguments, by strides of 0, only once.
 MOST_ELEMENTS, MOST_REPEATED = 1 << 24, 1 << 26
-_WITH_ULPS = frozenset(
-    "float16 bfloat16 float32 float64 complex64 complex128".split()
-)
+_WITH_ULPS = frozenset("float16 bfloat16 float32 float64 complex64 complex128".split())
 
 
 @dataclass(frozen=True)
@@ -389,9 +387,7 @@ class Judge:
         return _at(wrong, got, exact, unit if np.isfinite(worst) else "")
 
 
-def _errors(
-    got: np.ndarray, exact: np.ndarray, dtype: str, size: Any, signed: bool
-) -> np.ndarray:
+def _errors(got: np.ndarray, exact: np.ndarray, dtype: str, size: Any, signed: bool) -> np.ndarray:
     with np.errstate(all="ignore"):
         if np.iscomplexobj(exact) or np.iscomplexobj(got):
             found = complex_ulps(
@@ -481,4 +477,6 @@ def _may_refuse(op: Operator, line: Line) -> bool:
     overlapping = any(
         t.strides is not None and prod(t.shape) > 1 and 0 in t.strides for t in line.tensors()
     )
-    return "out" in names or is_in_place(op, line) or overlapping or op.kind in ("view", "composite")
+    return (
+        "out" in names or is_in_place(op, line) or overlapping or op.kind in ("view", "composite")
+    )

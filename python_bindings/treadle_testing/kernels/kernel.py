@@ -97,10 +97,14 @@ def load(spec: str, op: Operator) -> Kernel:
 
         path, _, symbol = spec.removeprefix("tvm_ffi:").rpartition(":")
         return Kernel(spec, tvm_ffi.load_kernel(path, symbol), writes_out=True)
-    path, _, name = spec.rpartition(":") if not spec.endswith((".so", ".cc", ".cpp")) else (
-        spec,
-        "",
-        "",
+    path, _, name = (
+        spec.rpartition(":")
+        if not spec.endswith((".so", ".cc", ".cpp"))
+        else (
+            spec,
+            "",
+            "",
+        )
     )
     suffix = Path(path).suffix
     if suffix == ".so":

@@ -98,7 +98,9 @@ def numbers(tensor: Tensor, count: int, again: int = 0) -> np.ndarray:
         with np.errstate(all="ignore"):
             return np.asarray(_WORDS[fill.word](tensor.dtype, count, rng, *fill.numbers))
     except TypeError:
-        raise ValueError(f"line: expected numbers for the values '{fill.word}', got {fill}") from None
+        raise ValueError(
+            f"line: expected numbers for the values '{fill.word}', got {fill}"
+        ) from None
 
 
 def array(tensor: Tensor, again: int = 0) -> np.ndarray:

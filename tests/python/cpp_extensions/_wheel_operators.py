@@ -63,9 +63,7 @@ def regions(dtype):
 
 def convolutions(dtype):
     tag = str(dtype).partition(".")[2]
-    x, w, b = (
-        draw(*s).to(dtype).requires_grad_() for s in ((2, 4, 7, 6), (6, 2, 3, 3), (6,))
-    )
+    x, w, b = (draw(*s).to(dtype).requires_grad_() for s in ((2, 4, 7, 6), (6, 2, 3, 3), (6,)))
     offset = (0.7 * draw(2, 2 * 2 * 9, 7, 6)).to(dtype).requires_grad_()
     mask = draw(2, 2 * 9, 7, 6).to(dtype).requires_grad_()
     sizes = (1, 1, 1, 1, 1, 1, 2, 2)

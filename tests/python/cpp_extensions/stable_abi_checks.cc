@@ -87,10 +87,17 @@ std::vector<int64_t> facts(Tensor x) {
   STD_TORCH_CHECK(x.device() == Device("cpu") && x.is_cpu() && !x.is_cuda(), "on the CPU");
   STD_TORCH_CHECK(x.layout() == Layout::Strided && x.defined() && x.has_storage(), "strided");
   STD_TORCH_CHECK(!Tensor().defined(), "an undefined tensor");
-  return {x.dim(),    x.numel(),          x.size(-1),
-          x.sizes()[0], x.stride(0),      x.strides()[1],
-          x.storage_offset(), static_cast<int64_t>(x.element_size()), x.is_contiguous(),
-          x.get_device_index(), static_cast<int64_t>(x.scalar_type())};
+  return {x.dim(),
+          x.numel(),
+          x.size(-1),
+          x.sizes()[0],
+          x.stride(0),
+          x.strides()[1],
+          x.storage_offset(),
+          static_cast<int64_t>(x.element_size()),
+          x.is_contiguous(),
+          x.get_device_index(),
+          static_cast<int64_t>(x.scalar_type())};
 }
 
 // ---- every type of a schema, there and back
@@ -110,8 +117,8 @@ Echoed echo(const Tensor& t, int64_t i, double f, bool b, std::string_view s,
   for (const bool v : lb) trues += v;
   std::optional<std::vector<int64_t>> list;
   if (ol) list = ol->vec();
-  return {t, i, f, b, std::string(s), li.vec(), lf, trues, lt, lo, dtype, device, layout, format,
-          oi, os, list, ot};
+  return {t,  i,     f,      b,      std::string(s), li.vec(), lf, trues, lt,
+          lo, dtype, device, layout, format,         oi,       os, list,  ot};
 }
 
 // ---- loops: how often each number was seen; an error in a piece
@@ -160,8 +167,7 @@ Tensor twice(Tensor x) {
                     scalar_t* const data = result.mutable_data_ptr<scalar_t>();
                     for (int64_t i = 0, n = result.numel(); i < n; ++i) data[i] = data[i] + data[i];
                   }),
-                  AT_EXPAND(AT_INTEGRAL_TYPES), AT_EXPAND(AT_FLOATING_TYPES),
-                  ScalarType::BFloat16);
+                  AT_EXPAND(AT_INTEGRAL_TYPES), AT_EXPAND(AT_FLOATING_TYPES), ScalarType::BFloat16);
   return result;
 }
 double at(Tensor x, int64_t i, int64_t j) {
@@ -172,7 +178,9 @@ double at(Tensor x, int64_t i, int64_t j) {
 
 // ---- writing to an argument; kernels by device, for all devices, on a layer
 
-void add_one_(Tensor x) { stable::copy_(x, stable::subtract(x, stable::fill_(stable::empty_like(x), 1.0), -1.0)); }
+void add_one_(Tensor x) {
+  stable::copy_(x, stable::subtract(x, stable::fill_(stable::empty_like(x), 1.0), -1.0));
+}
 Tensor on_cpu(Tensor x) { return stable::fill_(stable::empty_like(x), 1.0); }
 Tensor on_meta(Tensor x) { return stable::new_empty(x, {7}); }
 Tensor everywhere(Tensor x) { return stable::fill_(stable::empty_like(x), 3.0); }
@@ -195,8 +203,8 @@ void unknown_operator(Tensor x) {
 }
 void scalar_argument(Tensor x) {
   StableIValue stack[2] = {stable::detail::from(x), stable::detail::from(2.0)};
-  STABLE_TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("aten::mul", "Scalar", stack,
-                                                      TORCH_ABI_VERSION));
+  STABLE_TORCH_ERROR_CODE_CHECK(
+      torch_call_dispatcher("aten::mul", "Scalar", stack, TORCH_ABI_VERSION));
 }
 void warn(std::string text) { aoti_torch_warn("warn", "checks.cc", 7, text.c_str()); }
 
@@ -207,7 +215,8 @@ STABLE_TORCH_LIBRARY(stable_checks, m) {
       "echo(Tensor t, int i, float f, bool b, str s, int[] li, float[] lf, bool[] lb, Tensor[] lt, "
       "Tensor?[] lo, ScalarType dtype, Device device, Layout layout, MemoryFormat format, int? oi, "
       "str? os, int[]? ol, Tensor? ot) -> (Tensor, int, float, bool, str, int[], float[], int, "
-      "Tensor[], Tensor?[], ScalarType, Device, Layout, MemoryFormat, int?, str?, int[]?, Tensor?)");
+      "Tensor[], Tensor?[], ScalarType, Device, Layout, MemoryFormat, int?, str?, int[]?, "
+      "Tensor?)");
   m.def("count(int n, int grain) -> Tensor");
   m.def("fail_in_loop() -> ()");
   m.def("blob(int n) -> Tensor");

@@ -1,5 +1,7 @@
 """Functions of tvm-ffi as kernels, and operators as functions of tvm-ffi."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import importlib.util
 import shutil
 import subprocess

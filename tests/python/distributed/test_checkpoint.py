@@ -175,7 +175,10 @@ def test_hostile_files(tmp_path: Path) -> None:
         (with_info(offset=-1), metadata),
         (with_info(length=True), metadata),
         (with_info(length=15), "expected at least 16 bytes for 'w' of shape (4,), got 15"),
-        (with_info(length=10**12), f"expected {10**12} bytes from 445 on in {tmp_path}/__0_0.distcp"),
+        (
+            with_info(length=10**12),
+            f"expected {10**12} bytes from 445 on in {tmp_path}/__0_0.distcp",
+        ),
         (with_info(offset=200), "expected a tensor in"),
         (with_info(transform_descriptors=["zstd"]), "transformed by ['zstd']"),
         (with_size((10**15,), (10**15,)), "expected at least 4000000000000000 bytes"),
@@ -202,7 +205,9 @@ def test_hostile_files(tmp_path: Path) -> None:
     (tmp_path / "__0_0.distcp").write_bytes(data[:-100])
     _expect_refused(tmp_path, "got a file of")
     (tmp_path / "__0_0.distcp").write_bytes(bytes(len(data)))
-    _expect_refused(tmp_path, f"expected a tensor in {tmp_path}/__0_0.distcp for 'w', got something")
+    _expect_refused(
+        tmp_path, f"expected a tensor in {tmp_path}/__0_0.distcp for 'w', got something"
+    )
     _expect_refused(tmp_path, "load: expected a value for the key 'v'; ", {"v": 0})
     shorter = io.BytesIO()
     treadle.save(treadle.ones(2), shorter)
@@ -365,7 +370,9 @@ def _several(rank: int, world: int, path: str) -> None:
         "rank": -1,
     }
     dcp.load(found, checkpoint_id=path)
-    for tensor, expected in zip([found["w"], *found["copies"]], [whole, *(whole + n for n in range(4))]):
+    for tensor, expected in zip(
+        [found["w"], *found["copies"]], [whole, *(whole + n for n in range(4))]
+    ):
         _expect_same(tensor.full_tensor(), expected)
     assert found["same"].sum() == 100
 

@@ -1,4 +1,4 @@
-"""DistributedDataParallel: twenty steps of several processes, each with its share of the batch, give
+"""DistributedDataParallel: twenty steps of processes, each with its share of the batch, give
 the parameters that one process has with the whole batch, for all options."""
 
 # SPDX-License-Identifier: Apache-2.0

@@ -22,6 +22,10 @@ from treadle.distributed.algorithms.ddp_comm_hooks import (
     powerSGD_hook,
     register_ddp_comm_hook,
 )
+from treadle.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook import (
+    hook_with_zero_step,
+    hook_with_zero_step_interleaved,
+)
 from treadle.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import (
     PostLocalSGDState,
     post_localSGD_hook,
@@ -74,6 +78,41 @@ def _join(rank: int, with_zero: bool, **options: Any) -> Any:
             loss(model(x)).backward()
             optimizer.step()
     return values(module)
+
+
+def _join_again(rank: int) -> Any:
+    """The first process has no inputs in the first epoch, whose first step learns the graph."""
+    model = DistributedDataParallel(net(), static_graph=True)
+    optimizer = treadle.optim.SGD(model.parameters(), lr=0.05)
+    for epoch in range(2):
+        with model.join():
+            for x in data(rank) if epoch or rank else []:
+                optimizer.zero_grad()
+                loss(model(x)).backward()
+                optimizer.step()
+    return values(model)
+
+
+def _steps_in_backward(rank: int) -> Any:
+    found = []
+    for wrap in (hook_with_zero_step, hook_with_zero_step_interleaved):
+        for views in (False, True):
+            module = net()
+            model = DistributedDataParallel(
+                module, bucket_cap_mb=1e-5, gradient_as_bucket_view=views
+            )
+            optimizer = ZeroRedundancyOptimizer(
+                model.parameters(), treadle.optim.Adam, overlap_with_ddp=True, lr=0.05
+            )
+            hook = wrap(default_hooks.allreduce_hook, model, optimizer)
+            model.register_comm_hook(None, hook)
+            with Join([model, optimizer]):
+                for x in data(rank):
+                    optimizer.zero_grad()
+                    loss(model(x)).backward()
+                    optimizer.step()
+            found.append(values(module))
+    return found
 
 
 def _divided_by_those_that_go_on(rank: int) -> Any:
@@ -266,6 +305,8 @@ def _all(rank: int, world: int) -> Dict[str, Any]:
         "join, views": _join(rank, False, gradient_as_bucket_view=True),
         "join, unused": _join(rank, False, find_unused_parameters=True),
         "join, zero": _join(rank, True),
+        "join, static": _join_again(rank),
+        "in backward": _steps_in_backward(rank),
         "go on": _divided_by_those_that_go_on(rank),
         "thrown": _thrown(rank),
         "joinable": _joinable(rank),
@@ -312,6 +353,10 @@ def test_uneven_inputs(found: Any) -> None:
         same(*found[case])
     close(found["join, zero"][0], _steps_of_one(treadle.optim.Adam))
     same(*found["join, zero"])
+    same(*found["join, static"])
+    for mine, other in zip(*found["in backward"]):
+        close(mine, _steps_of_one(treadle.optim.Adam))
+        same(mine, other)
     (_, seen), (grads, other) = found["go on"]
     assert (seen, other) == (2 + 2, 4)  # buffers are those of the one that went on
     module = net()
@@ -409,15 +454,28 @@ def test_mistakes_of_an_optimizer_with_divided_state() -> None:
     try:
         for params, options, message in (
             ([], {}, f"{name} parameters, got none"),
-            (weight, {}, f"{name} params to be a list of tensors or groups, got a tensor"),
+            (weight, {"lr": 0.1}, f"{name} params to be a list of tensors or groups, got a tensor"),
+        ):
+            with pytest.raises((ValueError, TypeError)) as raised:
+                ZeroRedundancyOptimizer(params, treadle.optim.SGD, **options)
+            assert str(raised.value) == message
+        plain = ZeroRedundancyOptimizer([weight], treadle.optim.SGD)
+        overlaps = ZeroRedundancyOptimizer([weight], treadle.optim.SGD, overlap_with_ddp=True)
+        model = DistributedDataParallel(nn.Linear(1, 1), find_unused_parameters=True)
+        name = "hook_with_zero_step: expected"
+        for optimizer, message in (
             (
-                [weight],
-                {"overlap_with_ddp": True},
-                f"{name} overlap_with_ddp = False, got True: step() runs after backward()",
+                plain,
+                f"{name} a ZeroRedundancyOptimizer with overlap_with_ddp=True, got one with False",
+            ),
+            (
+                overlaps,
+                f"{name} a model whose parameters are all used, got one with "
+                "find_unused_parameters or static_graph",
             ),
         ):
-            with pytest.raises((ValueError, TypeError, NotImplementedError)) as raised:
-                ZeroRedundancyOptimizer(params, treadle.optim.SGD, **options)
+            with pytest.raises(ValueError) as raised:
+                hook_with_zero_step(default_hooks.allreduce_hook, model, optimizer)
             assert str(raised.value) == message
     finally:
         dist.destroy_process_group()

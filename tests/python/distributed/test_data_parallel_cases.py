@@ -1,4 +1,4 @@
-"""DistributedDataParallel in the cases that a program meets: unused parameters, accumulation, views,
+"""DistributedDataParallel where a program meets it: unused parameters, accumulation, views,
 checkpoints, sparse and narrow gradients, buffers, copies; and the texts of its errors."""
 
 # SPDX-License-Identifier: Apache-2.0
@@ -18,7 +18,7 @@ import treadle
 import treadle.distributed as dist
 from treadle import nn
 from treadle.nn.parallel import DistributedDataParallel
-from treadle.nn.parallel._low_precision import _MixedPrecision
+from treadle.nn.parallel.distributed import _MixedPrecision
 from treadle.utils.checkpoint import checkpoint
 
 
@@ -185,7 +185,7 @@ def _watch(state: Any, bucket: dist.GradBucket) -> treadle.futures.Future:
 
 def _checkpoints(rank: int, x: treadle.Tensor) -> Any:
     found = {}
-    for reentrant, options in ((False, {}), (True, {"static_graph": True}), (False, {"static_graph": True})):  # fmt: skip
+    for reentrant, options in ((False, {}), *((r, {"static_graph": True}) for r in (True, False))):
         model = make(lambda r=reentrant: Checkpointed(r), **options)
         y = x.clone().requires_grad_()
         for _ in range(3):

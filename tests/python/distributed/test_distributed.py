@@ -13,7 +13,7 @@ import time
 import traceback
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, List
 
 import numpy as np
 import pytest
@@ -374,33 +374,13 @@ def test_one_process() -> None:
     assert not dist.is_initialized()
 
 
-def _stores(tmp_path: Path) -> Iterator[dist.Store]:
-    yield dist.HashStore()
-    yield dist.FileStore(str(tmp_path / "store"), 1)
-    yield dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    yield dist.PrefixStore("prefix", dist.HashStore())
-
-
-def test_stores(tmp_path: Path) -> None:
-    for store in _stores(tmp_path):
-        store.set_timeout(timedelta(seconds=10))
-        store.set("text", "déjà")
-        store.set("bytes", b"\x00\xff\n")
-        assert store.get("text") == "déjà".encode() and store.get("bytes") == b"\x00\xff\n"
-        assert store.add("sum", 3) == 3 and store.add("sum", -1) == 2
-        assert len(store.list_keys()) == 3 and store.check(["text", "sum"])
-        assert store.delete_key("sum") and not store.delete_key("sum")
-        assert not store.check(["text", "sum"])
-        with pytest.raises(dist.DistStoreError, match="expected a value for 'none' in the .* within 0.05 s"):
-            store.wait(["text", "none"], timedelta(seconds=0.05))
-        threading.Timer(0.05, store.set, ("late", "1")).start()
-        assert store.get("late") == b"1"
-        store.close()
-
-
 BAD_STARTS: Any = {
     "nccl": ({"backend": "nccl"}, RuntimeError, r"a backend that is there \(gloo.*\), got 'nccl'"),
-    "unknown": ({"backend": "smoke"}, ValueError, r"a backend that is there \(gloo.*\), got 'smoke'"),
+    "unknown": (
+        {"backend": "smoke"},
+        ValueError,
+        r"a backend that is there \(gloo.*\), got 'smoke'",
+    ),
     "rank": (
         {"init_method": "tcp://127.0.0.1:1", "world_size": 2, "rank": 2},
         (ValueError, dist.DistNetworkError),
@@ -484,7 +464,7 @@ def _mistakes(rank: int, world: int) -> None:
     ):
         group = dist.new_group(timeout=timedelta(seconds=0.2))
         tensor = treadle.full((5,), float(rank))
-        with pytest.raises(dist.DistNetworkError, match="expected"):
+        with pytest.raises(dist.DistError, match="expected"):
             use(tensor, group)
             dist.barrier(group)  # a small message is on its way when send() returns
         assert tensor.tolist() == [rank] * 5
@@ -540,7 +520,10 @@ def _silent(rank: int, world: int) -> Any:
 
 def test_a_silent_process_is_an_error() -> None:
     message = together(2, _silent)[0]
-    assert message == "all_reduce: expected data from rank 1 within 0.3 s, got none"
+    start = (
+        "all_reduce: expected data from rank 1 within 0.3 s, got none\ncall 2 of group 1:\nrank 1"
+    )
+    assert message.startswith(f"{start} has not called it: its last call is 1, barrier(), ended ")
 
 
 def _late(rank: int, world: int) -> Any:

@@ -6,6 +6,7 @@ workers fail, and where the agent is asked to end."""
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -20,14 +21,20 @@ import pytest
 
 import treadle.distributed as dist
 from treadle.distributed import launch, run
-from treadle.distributed.elastic import events
-from treadle.distributed.elastic.multiprocessing import SignalException, Std, start_processes, to_map
+from treadle.distributed.elastic import events, metrics, timer
+from treadle.distributed.elastic.multiprocessing import (
+    SignalException,
+    Std,
+    start_processes,
+    to_map,
+)
 from treadle.distributed.elastic.multiprocessing.errors import (
     ChildFailedError,
     ProcessFailure,
     record,
 )
 from treadle.distributed.elastic.multiprocessing.logs import DefaultLogsSpecs
+from treadle.distributed.elastic.utils import data
 from treadle.distributed.elastic.utils.store import synchronize
 from treadle.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -279,7 +286,10 @@ def test_options(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--nnodes=2:1"], "--nnodes: expected 0 < least <= most, got 2:1"),
         (["--max-restarts=-1"], "--max-restarts: expected a number >= 0, got -1"),
         (["--local-ranks-filter=x"], "--local-ranks-filter: expected numbers as in 0,2, got 'x'"),
-        (["-r", "4"], "expected streams as 0, 1, 2 or 3, or for local ranks as in 0:3,1:1, got '4'"),
+        (
+            ["-r", "4"],
+            "expected streams as 0, 1, 2 or 3, or for local ranks as in 0:3,1:1, got '4'",
+        ),
         (["--no-python", "-m"], "expected --no-python or --module, got both"),
     ):
         given = run.parse_args([base[0], *options, base[1]])
@@ -351,3 +361,63 @@ def test_records_of_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert events.Event.deserialize(event.serialize()) == event
     assert issubclass(SignalException, Exception)
     assert synchronize(dist.HashStore(), b"a", 0, 1, "k") == [b"a"]
+
+
+def _too_long(queue: Any) -> None:
+    timer.configure(timer.LocalTimerClient(queue))
+    with timer.expires(60):
+        pass
+    with timer.expires(0.05):
+        time.sleep(60)
+
+
+def test_time_limits() -> None:
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    server = timer.LocalTimerServer(queue)
+    process = context.Process(target=_too_long, args=(queue,))
+    process.start()
+    server.start()
+    process.join(40)
+    server.stop()
+    assert process.exitcode == -signal.SIGKILL
+    with pytest.raises(RuntimeError) as raised, timer.expires(1):
+        pass
+    assert str(raised.value) == (
+        "expires: expected a client, got none; call timer.configure() first"
+    )
+
+
+class _Kept(metrics.MetricHandler):
+    def __init__(self) -> None:
+        self.found: List[tuple] = []
+
+    def emit(self, metric_data: metrics.MetricData) -> None:
+        self.found.append(metric_data[1:3])
+
+
+def test_metrics_and_data() -> None:
+    kept = _Kept()
+    metrics.configure(kept, "own")
+
+    @metrics.prof(group="own")
+    def halves(value: float) -> float:
+        return 1 / value
+
+    assert halves(2) == 0.5
+    with pytest.raises(ZeroDivisionError):
+        halves(0)
+    metrics.put_metric("other", 1)
+    name = "test_metrics_and_data.<locals>.halves"
+    endings = ["success", "duration.ms", "failure", "duration.ms"]
+    assert kept.found == [("own", f"{name}.{ending}") for ending in endings]
+    shares = [list(data.ElasticDistributedSampler(range(10), 2, rank, 3)) for rank in range(2)]
+    assert sorted(set(shares[0] + shares[1])) == list(range(3, 10))
+    assert [len(share) for share in shares] == [4, 4]
+    epochs = data.CyclingIterator(3, lambda epoch: iter([epoch] * epoch), start_epoch=0)
+    assert list(epochs) == [1, 2, 2]
+    with pytest.raises(ValueError) as raised:
+        data.ElasticDistributedSampler(range(2), 1, 0, 2)
+    assert str(raised.value) == (
+        "ElasticDistributedSampler: expected start_index in [0, 2), got 2"
+    )

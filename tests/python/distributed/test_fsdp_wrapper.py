@@ -117,7 +117,9 @@ def _states(rank: int, model: Any, optimizer: Any, alone: Any) -> None:
     with pytest.raises(RuntimeError, match="expected a FullStateDictConfig"):
         FSDP.set_state_dict_type(model, StateDictType.FULL_STATE_DICT, ShardedStateDictConfig())
     states = get_state_dict(model, optimizer)
-    assert isinstance(states[0]["head.weight"], treadle.Tensor) and "head.bias" in states[1]["state"]
+    assert (
+        isinstance(states[0]["head.weight"], treadle.Tensor) and "head.bias" in states[1]["state"]
+    )
     set_state_dict(model, optimizer, model_state_dict=states[0], optim_state_dict=states[1])
 
 
@@ -152,13 +154,17 @@ def _policies(rank: int, world: int) -> None:
     def wrapped_names(policy: Any, model: Any = None) -> list:
         model = FSDP(model or made(), auto_wrap_policy=policy)
         names = (n for n, m in model.named_modules() if isinstance(m, FSDP))
-        return sorted({n.replace("_fsdp_wrapped_module", "").replace("..", ".").strip(".") for n in names})
+        return sorted(
+            {n.replace("_fsdp_wrapped_module", "").replace("..", ".").strip(".") for n in names}
+        )
 
     size = functools.partial(w.size_based_auto_wrap_policy, min_num_params=60)
     assert wrapped_names(size) == ["", "blocks.0", "blocks.0.up", "blocks.1", "blocks.1.up"]
     kinds = functools.partial(w.transformer_auto_wrap_policy, transformer_layer_cls={Block})
     assert wrapped_names(kinds) == ["", "blocks.0", "blocks.1"]
-    last = functools.partial(w.lambda_auto_wrap_policy, lambda_fn=lambda m: isinstance(m, nn.Linear))
+    last = functools.partial(
+        w.lambda_auto_wrap_policy, lambda_fn=lambda m: isinstance(m, nn.Linear)
+    )
     assert "blocks.1.down" in wrapped_names(last)
     custom = w.CustomPolicy(lambda m: {"forward_prefetch": True} if isinstance(m, Block) else False)
     assert wrapped_names(custom) == ["", "blocks.0", "blocks.1"]
@@ -179,7 +185,9 @@ def _policies(rank: int, world: int) -> None:
     assert y.dtype == treadle.bfloat16
     y.float().sum().backward()
     state = model.state_dict()
-    assert state["0.weight"].unique().tolist() == [1.0] and state["0.weight"].dtype == treadle.float32
+    assert (
+        state["0.weight"].unique().tolist() == [1.0] and state["0.weight"].dtype == treadle.float32
+    )
     assert model.module[1].module.running_mean.dtype == treadle.float32
     with treadle.device("meta"):
         empty = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))

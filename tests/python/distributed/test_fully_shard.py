@@ -333,9 +333,7 @@ def _memory(rank: int, world: int, limit: float) -> None:
     seen: list = []
     for block in model.blocks:
         block.register_forward_hook(lambda m, i, o: seen.append(_bytes_of_parameters(model)))
-        block.register_full_backward_hook(
-            lambda m, i, o: seen.append(_bytes_of_parameters(model))
-        )
+        block.register_full_backward_hook(lambda m, i, o: seen.append(_bytes_of_parameters(model)))
     for _ in range(2):
         model(treadle.ones(2, 32, requires_grad=True)).sum().backward()
     assert len(seen) == 4 * len(model.blocks) and max(seen) <= limit * total

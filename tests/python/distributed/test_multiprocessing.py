@@ -11,6 +11,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -556,6 +557,15 @@ def test_a_spawned_process_that_leaves(code: int) -> None:
     else:
         assert "terminated with exit code 3" in str(error)
     assert pickle.loads(pickle.dumps(error)).exit_code == code
+
+
+def test_processes_that_cannot_be_started() -> None:
+    before = os.listdir(tempfile.gettempdir())
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        mp.start_processes(lambda rank: None, nprocs=2)
+    assert not multiprocessing.active_children()
+    left = set(os.listdir(tempfile.gettempdir())) - set(before)
+    assert not any(name.startswith("treadle-process-") for name in left)
 
 
 def test_processes_end_with_the_one_that_spawned_them() -> None:

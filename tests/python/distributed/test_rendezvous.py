@@ -73,6 +73,7 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     slurm = {**LAUNCHERS[0][0], "SLURM_PROCID": "0", "SLURM_JOB_NODELIST": "localhost"}
     for name, value in slurm.items():
         monkeypatch.setenv(name, value)
+    assert dist.get_node_local_rank() == 1
     monkeypatch.setenv("MASTER_PORT", "0")  # what is set counts
     store, rank, world_size = next(dist.rendezvous("env://", timeout=SECOND))
     assert (rank, world_size) == (0, 8) and store.timeout == SECOND
@@ -223,7 +224,9 @@ def test_agents_with_numbers_and_too_few_of_them() -> None:
 
 
 def test_handlers() -> None:
-    def made(backend: str, least: int, most: int, endpoint: str = "127.0.0.1:0", **more: Any) -> Any:
+    def made(
+        backend: str, least: int, most: int, endpoint: str = "127.0.0.1:0", **more: Any
+    ) -> Any:
         parameters = meetings.RendezvousParameters(backend, endpoint, "r", least, most, **more)
         return registry.get_rendezvous_handler(parameters)
 

@@ -1,5 +1,7 @@
 """DLPack 1.3: the table of C functions, versions and flags of capsules, and all dtypes."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 from __future__ import annotations
 
 import ctypes
@@ -214,7 +216,9 @@ def test_dtypes_in_the_terms_of_dlpack() -> None:
         assert (got.code, got.bits, got.lanes) == code, name
         back = treadle.from_dlpack(t.__dlpack__(max_version=(1, 3)))
         assert back.dtype is dtype and back.data_ptr() == t.data_ptr()
-    with pytest.raises(BufferError, match="expected a dtype that others know, got treadle.bcomplex32"):
+    with pytest.raises(
+        BufferError, match="expected a dtype that others know, got treadle.bcomplex32"
+    ):
         treadle.empty(2, dtype=treadle.float32).view(treadle.bcomplex32).__dlpack__()
 
 

@@ -1,5 +1,7 @@
 """The checker of kernels: lines, planted faults of each kind, right kernels, and the command."""
 
+# SPDX-License-Identifier: Apache-2.0
+
 import json
 import os
 import shutil
@@ -33,7 +35,12 @@ FAULTS = [
     ("relu", "relu_unwritten", "wrong value"),
     ("relu", "relu_fresh_memory", "depends on memory outside"),
     ("relu", "relu_leak", "leak", "relu f32 [3,4] | leak"),
-    ("relu", "relu_one_scratch", "calls at once disturb each other", "relu f32 [3001] | concurrent"),
+    (
+        "relu",
+        "relu_one_scratch",
+        "calls at once disturb each other",
+        "relu f32 [3001] | concurrent",
+    ),
     ("relu", "relu_of_dtype", "wrong dtype"),
     ("relu", "relu_by_reference", "calls its reference"),
     ("relu", "relu_by_shape", "depends on an earlier call"),
@@ -120,7 +127,7 @@ LINES_AS_THEY_ARE_WRITTEN = [
     "cat [f32 [2], i8 [0] {1,2}], dim=0 | threads",
     "my_ops::f bool [1,2] s[-1,0] bits#3, out=&0+1",
     "f f16 [2] {nan,-inf,1e-07,-0.0,1e+30}, None, 'a, b', (1, 2,), [1, 2], dtype.float32, True",
-    "f.x (1+2j), 2j, (-0-1e-05j), -inf, ns=(), c64 [1] {(1e-05-infj)}, \"it's\", 1.5e-300",
+    'f.x (1+2j), 2j, (-0-1e-05j), -inf, ns=(), c64 [1] {(1e-05-infj)}, "it\'s", 1.5e-300',
 ]
 
 

@@ -125,7 +125,9 @@ class Server:
             waiting = heapq.heappop(self._ends)[2]
             if waiting.client.waiting is waiting:
                 self._reply(waiting, protocol.LATE, [])
-        for client in list(itertools.takewhile(lambda c: c.greeting_ends <= now, self._greeting)):
+        for client in list(self._greeting):
+            if client.greeting_ends is None or client.greeting_ends > now:
+                break
             self._drop(client)
         if self._paused_until is not None and self._paused_until <= now:
             self._paused_until = None

@@ -1,8 +1,8 @@
 """The content of a store, and what can be done with it: what all kinds of stores have in common.
 
-    table.apply(Request("set", ("a", "b"), (b"1", b"2")))   # []
-    table.apply(Request("get", ("a", "b")))                 # [b"1", b"2"]
-    table.apply(Request("get", ("c",)))                     # None: the answer has to wait
+table.apply(Request("set", ("a", "b"), (b"1", b"2")))   # []
+table.apply(Request("get", ("a", "b")))                 # [b"1", b"2"]
+table.apply(Request("get", ("c",)))                     # None: the answer has to wait
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -40,7 +40,8 @@ def _addresses(host: str, port: int) -> List[Tuple[int, tuple]]:
     """
     host = os.environ.get("TREADLE_STORE_LISTEN") or host
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    made = list(dict.fromkeys((family, address) for family, _, _, _, address in found))
+    made: List[Tuple[int, tuple]] = [(family, address) for family, _, _, _, address in found]
+    made = list(dict.fromkeys(made))
     made.sort(key=lambda each: each[0] != socket.AF_INET)
     with contextlib.suppress(ValueError):
         ipaddress.ip_address(host)
@@ -200,9 +201,7 @@ class _Pool:
             raise DistNetworkError(
                 f"{where} to have the secret of TREADLE_STORE_SECRET, but it has {has}"
             )
-        connection.sendall(
-            protocol.frame(protocol.proof(self._secret, b"client", mine, theirs))
-        )
+        connection.sendall(protocol.frame(protocol.proof(self._secret, b"client", mine, theirs)))
         if _read_frame(connection, protocol.MAX_GREETING) != protocol.WELCOME:
             raise DistNetworkError(f"{where}, got a server of another kind")
 

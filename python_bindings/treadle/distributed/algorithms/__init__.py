@@ -1,4 +1,4 @@
-"""What is made of collectives: hooks of DistributedDataParallel, averages of models, uneven inputs."""
+"""Uses of collectives: hooks of DistributedDataParallel, averages of models, uneven inputs."""
 
 # SPDX-License-Identifier: Apache-2.0
 

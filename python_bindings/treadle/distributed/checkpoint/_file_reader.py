@@ -123,9 +123,10 @@ class FileSystemReader(StorageReader):
             self._fill(path, item, tensor, planner)
 
     def _fill(self, path: Any, item: ReadItem, tensor: Any, planner: LoadPlanner) -> None:
-        fqn, least = item.storage_index.fqn, [
-            offset + length for offset, length in zip(item.storage_offsets, item.lengths)
-        ]
+        fqn, least = (
+            item.storage_index.fqn,
+            [offset + length for offset, length in zip(item.storage_offsets, item.lengths)],
+        )
         if not isinstance(tensor, Tensor) or (
             tensor.dim() != len(least) or any(n < m for n, m in zip(tensor.shape, least))
         ):

@@ -179,9 +179,7 @@ class DefaultSavePlanner(SavePlanner):
             metadata = dataclasses.replace(metadata, planner_data=merged)
         wrong = "; ".join(mistakes(metadata, is_shared=len(plans) > 1))
         if wrong:
-            raise ValueError(
-                f"save: expected boxes that fill each tensor once, got {wrong[:500]}"
-            )
+            raise ValueError(f"save: expected boxes that fill each tensor once, got {wrong[:500]}")
         return plans, metadata
 
     def finish_plan(self, new_plan: SavePlan) -> SavePlan:

@@ -12,6 +12,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 
 from treadle import _C
 from treadle._C import Tensor
+from treadle.distributed.checkpoint._spread import is_here, is_spread, local_box, local_part
 from treadle.distributed.checkpoint.metadata import (
     STORAGE_TYPES,
     BytesStorageMetadata,
@@ -27,7 +28,6 @@ from treadle.distributed.checkpoint.planner import (
     WriteItem,
     WriteItemType,
 )
-from treadle.distributed.checkpoint._spread import is_here, is_spread, local_box, local_part
 
 
 def _whole(tensor: Tensor) -> ChunkStorageMetadata:
@@ -138,8 +138,7 @@ def _create_read_items(fqn: str, saved: STORAGE_TYPES, value: Any) -> List[ReadI
         return [ReadItem(LoadItemType.BYTE_IO, index, start, index, start, _C.Size([0]))]
     if not isinstance(value, Tensor):
         raise ValueError(
-            f"load: expected a tensor for {fqn!r}, as in the checkpoint, got "
-            f"{type(value).__name__}"
+            f"load: expected a tensor for {fqn!r}, as in the checkpoint, got {type(value).__name__}"
         )
     return create_read_items_for_chunk_list(fqn, saved, _create_chunk_list(value))
 

@@ -107,9 +107,7 @@ class BlockingAsyncStager(AsyncStager):
 
     should_synchronize_after_execute = False
 
-    def __init__(
-        self, cache_staged_state_dict: bool = False, type_check: bool = False
-    ) -> None:
+    def __init__(self, cache_staged_state_dict: bool = False, type_check: bool = False) -> None:
         if type_check:
             raise ValueError("BlockingAsyncStager: expected type_check=False, got True")
         self.cache_staged_state_dict = cache_staged_state_dict

@@ -178,9 +178,7 @@ def get_state_dict(
     return _model_state(model, submodules, o), _optimizer_state_of(model, optimizers, o)
 
 
-def _adapted(
-    given: Dict[str, Any], targets: Dict[str, Any], o: StateDictOptions
-) -> Dict[str, Any]:
+def _adapted(given: Dict[str, Any], targets: Dict[str, Any], o: StateDictOptions) -> Dict[str, Any]:
     """Values for the keys of the model, spread as its own are."""
     if o.broadcast_from_rank0:
         if dist.get_rank() == 0:

@@ -130,9 +130,9 @@ def _save_state_dict(
     if use_collectives:
         plan = group.reduce_scatter("plan", local_step, global_step)
         return group.all_reduce("write", lambda: write(plan), finish)
-    return group.all_gather(
-        "write", lambda: finish([write(global_step([local_step()])[0])])
-    )[group.rank]
+    return group.all_gather("write", lambda: finish([write(global_step([local_step()])[0])]))[
+        group.rank
+    ]
 
 
 _background: Any = weakref.WeakKeyDictionary()

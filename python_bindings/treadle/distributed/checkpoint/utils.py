@@ -143,9 +143,7 @@ def _raised(result: Any) -> Any:
     return result
 
 
-def _all_gather_keys(
-    state_dict: Dict[str, Any], group: Optional[dist.ProcessGroup] = None
-) -> set:
+def _all_gather_keys(state_dict: Dict[str, Any], group: Optional[dist.ProcessGroup] = None) -> set:
     """The keys of all processes."""
     found: Any = [None] * dist.get_world_size(group)
     dist.all_gather_object(found, list(state_dict), group)

@@ -173,9 +173,7 @@ class FSDPModule:
         for group in self._groups(recurse):
             group.requires_all_reduce = requires_all_reduce
 
-    def set_reshard_after_forward(
-        self, reshard_after_forward: bool, recurse: bool = True
-    ) -> None:
+    def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
         """Whether parameters are freed between forward and backward."""
         states = states_in(self) if recurse else [self._get_fsdp_state()]  # type: ignore[arg-type]
         for state in states:

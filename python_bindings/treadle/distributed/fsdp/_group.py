@@ -155,10 +155,8 @@ class ParameterGroup:
 
     def _listen(self, parameter: ShardedParameter) -> None:
         if parameter.unsharded.requires_grad and id(parameter) not in self._listening:
-            self._listening[id(parameter)] = (
-                parameter.unsharded.register_post_accumulate_grad_hook(
-                    lambda _, key=id(parameter): self._gradient_is_there(key)
-                )
+            self._listening[id(parameter)] = parameter.unsharded.register_post_accumulate_grad_hook(
+                lambda _, key=id(parameter): self._gradient_is_there(key)
             )
 
     def _gradient_is_there(self, key: int) -> None:
@@ -171,7 +169,10 @@ class ParameterGroup:
         """Whether there are gradients to take: of this backward, or kept until one reduces."""
         return any(
             p.unsharded is not None
-            and (p.unsharded.grad is not None or (self.reduce_gradients and p.accumulated is not None))
+            and (
+                p.unsharded.grad is not None
+                or (self.reduce_gradients and p.accumulated is not None)
+            )
             for p in self.parameters
         )
 

@@ -35,9 +35,7 @@ class MeshDims:
 
     def __init__(self, mesh: DeviceMesh) -> None:
         if mesh.ndim not in (1, 2):
-            raise ValueError(
-                f"fully_shard: expected a mesh of 1 or 2 dimensions, got {mesh.ndim}"
-            )
+            raise ValueError(f"fully_shard: expected a mesh of 1 or 2 dimensions, got {mesh.ndim}")
         if mesh.ndim == 2 and mesh.mesh_dim_names is None:
             raise ValueError(
                 "fully_shard: expected a mesh of 2 dimensions with mesh_dim_names, got none"
@@ -102,9 +100,7 @@ class ShardedParameter:
             local.numel() * local.element_size()
         ):
             local = local.clone()
-        self.sharded = Parameter(
-            DTensor(local, self.spec), requires_grad=parameter.requires_grad
-        )
+        self.sharded = Parameter(DTensor(local, self.spec), requires_grad=parameter.requires_grad)
         for name, value in vars(parameter).items():
             if not name.startswith("_"):
                 setattr(self.sharded, name, value)

@@ -59,9 +59,7 @@ def shard(
     return State(modules, group, policy, reshard_after_forward)
 
 
-def apply_to_rows(
-    state: State, fn: Callable[[Tensor], Tensor], apply: Callable[[], Any]
-) -> None:
+def apply_to_rows(state: State, fn: Callable[[Tensor], Tensor], apply: Callable[[], Any]) -> None:
     """What `apply`, the _apply() of a module, does with `fn` to its parameters, done to the rows of
     those that are sharded."""
     group = state.group

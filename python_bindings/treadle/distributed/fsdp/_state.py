@@ -143,9 +143,7 @@ class State:
     def _listen_to_inputs(self, inputs: List[Any]) -> None:
         """Wait for the gradients of the inputs: they end the backward of a module whose parameters
         have none. (That of a leaf may come before the others.)"""
-        awaited = [
-            v for v in inputs if isinstance(v, Tensor) and v.requires_grad and not v.is_leaf
-        ]
+        awaited = [v for v in inputs if isinstance(v, Tensor) and v.requires_grad and not v.is_leaf]
         left = [len(awaited)]
 
         def is_there(gradient: Any) -> None:
@@ -177,8 +175,10 @@ class State:
         if self._left == 0:
             listens = self._listen_to(output)
             # An output without tensors says nothing of its backward, which needs the parameters.
-            if self.group is not None and self.reshards_after_forward() and (
-                listens or not _C.is_grad_enabled()
+            if (
+                self.group is not None
+                and self.reshards_after_forward()
+                and (listens or not _C.is_grad_enabled())
             ):
                 self.group.reshard()
         else:

@@ -119,9 +119,7 @@ def wrap_inside(
 
     def decides(module: Module, recurse: bool, nonwrapped_numel: int) -> bool:
         is_apart = not recurse and bool(apart) and isinstance(module, apart)
-        return is_apart or policy(
-            module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel
-        )
+        return is_apart or policy(module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel)
 
     wrapping._recursive_wrap(
         module, decides, cls, modules, parameters, only_wrap_children=True, **options

@@ -59,6 +59,7 @@ from treadle.distributed.fsdp.api import (
 )
 from treadle.nn import Module, Parameter
 
+
 class FullyShardedDataParallel(States, Module):
     """Calls `module`, whose parameters are spread over the processes.
 
@@ -131,7 +132,9 @@ class FullyShardedDataParallel(States, Module):
         reshards = False if strategy in STAY_WHOLE else None
         dims = MeshDims(mesh)
         state = shard([module], dims, reshards, None, policy_of(mixed_precision), skipped)
-        state.casts_as_root = mixed_precision is not None and mixed_precision.cast_root_forward_inputs
+        state.casts_as_root = (
+            mixed_precision is not None and mixed_precision.cast_root_forward_inputs
+        )
         state.prefetches_next = forward_prefetch
         if backward_prefetch is None:
             state.prefetch_in_backward = []
@@ -195,9 +198,7 @@ class FullyShardedDataParallel(States, Module):
             yield without_wrappers(name), buffer
 
     @staticmethod
-    def fsdp_modules(
-        module: Module, root_only: bool = False
-    ) -> List[FullyShardedDataParallel]:
+    def fsdp_modules(module: Module, root_only: bool = False) -> List[FullyShardedDataParallel]:
         """The wrappers in a module, itself included; with `root_only` those in no other."""
         found = wrappers_in(module)
         if not root_only:

@@ -1,8 +1,8 @@
 """Starting workers from a program: what treadle.distributed.run does from the command line.
 
-    config = LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=4, rdzv_backend="c10d",
-                          rdzv_endpoint="localhost:0")
-    returned = elastic_launch(config, train)(steps)     # what train(steps) returned, by rank
+config = LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=4, rdzv_backend="c10d",
+                      rdzv_endpoint="localhost:0")
+returned = elastic_launch(config, train)(steps)     # what train(steps) returned, by rank
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -111,9 +111,7 @@ def _keep_to_itself(config: LaunchConfig) -> None:
         os.environ.setdefault("TREADLE_STORE_SECRET", secrets.token_hex(32))
 
 
-def launch_agent(
-    config: LaunchConfig, entrypoint: Entrypoint, args: List[Any]
-) -> Dict[int, Any]:
+def launch_agent(config: LaunchConfig, entrypoint: Entrypoint, args: List[Any]) -> Dict[int, Any]:
     """Run a function or a program in all workers of this machine: see elastic_launch."""
     if config.metrics_cfg:
         raise ValueError(

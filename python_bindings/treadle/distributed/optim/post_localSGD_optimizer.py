@@ -23,7 +23,7 @@ class PostLocalSGDOptimizer(Optimizer):
         self.averager = averager
 
     @property
-    def state(self) -> Any:  # type: ignore[override]
+    def state(self) -> Any:
         """The state of `optim`."""
         return self.optim.state
 
@@ -46,7 +46,7 @@ class PostLocalSGDOptimizer(Optimizer):
         self.optim.load_state_dict(state_dict)
         self.param_groups = self.optim.param_groups
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """A step of `optim`, then of the averager."""
         self.optim.step()
         self.averager.average_parameters(self.param_groups)

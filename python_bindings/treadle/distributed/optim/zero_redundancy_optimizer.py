@@ -10,7 +10,7 @@ and sends them to all (ZeRO, Rajbhandari et al., arXiv:1910.02054).
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple, Type
 
 from treadle import _C
 from treadle import distributed as dist
@@ -30,12 +30,23 @@ class _StepHook(JoinHook):
         self._optimizer.step()
 
 
+class _Begun(NamedTuple):
+    """Parameters that are on their way from a rank."""
+
+    rank: int
+    parameters: List[Tensor]
+    flat: Tensor
+    work: Any
+
+
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """Makes in each process an `optimizer_class(..., **defaults)` of its share of the parameters.
     Shares have nearly the same numbers of elements; a parameter is never divided.
 
     parameters_as_bucket_view: the parameters of a share become views of one tensor, which is sent
-    without a copy. overlap_with_ddp is refused. ValueError for no parameters, or sparse ones.
+    without a copy. overlap_with_ddp: backward() steps the parameters of a bucket as soon as it has
+    their gradients, and step() waits for the rest; a hook of ddp_zero_hook does it. ValueError for
+    no parameters, or sparse ones.
 
     All processes make the same calls of step(), add_param_group() and consolidate_state_dict().
     """
@@ -49,11 +60,6 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         overlap_with_ddp: bool = False,
         **defaults: Any,
     ) -> None:
-        if overlap_with_ddp:
-            raise NotImplementedError(
-                "ZeroRedundancyOptimizer: expected overlap_with_ddp = False, got True: step() runs "
-                "after backward()"
-            )
         if isinstance(params, Tensor):
             raise TypeError(
                 "ZeroRedundancyOptimizer: expected params to be a list of tensors or groups, got "
@@ -63,6 +69,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         if not params:
             raise ValueError("ZeroRedundancyOptimizer: expected parameters, got none")
         self._is_ready = False
+        self.overlap_with_ddp = overlap_with_ddp
+        self._begun: List[_Begun] = []
         self.process_group = dist.group.WORLD if process_group is None else process_group
         self.world_size = dist.get_world_size(self.process_group)
         self.rank = dist.get_rank(self.process_group)
@@ -100,10 +108,12 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def _parameters_of(self, rank: int) -> List[Tensor]:
         return [p for group in self._shares[rank] for p in group["params"]]
 
-    def _messages_of(self, rank: int) -> List[List[Tensor]]:
-        """The parameters of a share by dtype and device."""
+    def _messages_of(self, rank: int, chosen: Optional[Set[int]] = None) -> List[List[Tensor]]:
+        """The parameters of a share, or those whose id() is chosen, by dtype and device."""
         messages: Dict[Any, List[Tensor]] = {}
         for parameter in self._parameters_of(rank):
+            if chosen is not None and id(parameter) not in chosen:
+                continue
             messages.setdefault((parameter.dtype, parameter.device), []).append(parameter)
         return list(messages.values())
 
@@ -139,8 +149,13 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
         """A step of this process's share, and the parameters of the others from them. Returns the
-        loss of `closure`; kwargs go to the step of the optimizer."""
+        loss of `closure`; kwargs go to the step of the optimizer. After a backward() that has done
+        the step, it waits for the parameters of the others."""
         Join.notify_join_context(self)
+        if self._begun:
+            with no_grad():
+                self._finish_sending()
+            return None
         self._copy_settings(self.param_groups, self.optim.param_groups)
         loss = self.optim.step(**kwargs) if closure is None else self.optim.step(closure, **kwargs)
         self._copy_settings(self.optim.param_groups, self.param_groups)
@@ -155,16 +170,44 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             for work in works:
                 work.wait()
             return
-        begun = []
+        self._begin_sending()
+        self._finish_sending()
+
+    def _begin_sending(self, chosen: Optional[Set[int]] = None) -> None:
         for rank in range(self.world_size):
-            for message in self._messages_of(rank):
+            for message in self._messages_of(rank, chosen):
                 flat = _C.cat([parameter.detach().reshape(-1) for parameter in message])
-                begun.append((rank, message, flat, self._send(flat, rank)))
-        for rank, message, flat, work in begun:
-            work.wait()
-            if rank != self.rank:
-                for parameter, piece in zip(message, flat.split([p.numel() for p in message])):
+                self._begun.append(_Begun(rank, message, flat, self._send(flat, rank)))
+
+    def _finish_sending(self) -> None:
+        begun, self._begun = self._begun, []
+        for each in begun:
+            each.work.wait()
+            if each.rank != self.rank:
+                pieces = each.flat.split([p.numel() for p in each.parameters])
+                for parameter, piece in zip(each.parameters, pieces):
                     parameter.copy_(piece.view(parameter.shape))
+
+    def _step_in_backward(self, gradients: Dict[int, Tensor]) -> None:
+        """Step those parameters of this process that have a gradient here, by id(), and begin to
+        send them."""
+        self._copy_settings(self.param_groups, self.optim.param_groups)
+        groups = self.optim.param_groups
+        mine = [p for p in self._parameters_of(self.rank) if id(p) in gradients]
+        before = [p.grad for p in mine]
+        for parameter in mine:
+            parameter.grad = gradients[id(parameter)]
+        self.optim.param_groups = [
+            {**group, "params": [p for p in group["params"] if id(p) in gradients]}
+            for group in groups
+        ]
+        try:
+            self.optim.step()
+        finally:
+            self.optim.param_groups = groups
+            for parameter, grad in zip(mine, before):
+                parameter.grad = grad
+        self._begin_sending(set(gradients))
 
     def _send(self, flat: Tensor, rank: int) -> Any:
         return dist.broadcast(flat, group=self.process_group, group_src=rank, async_op=True)

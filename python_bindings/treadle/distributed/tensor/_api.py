@@ -83,12 +83,18 @@ class DTensor(Tensor):
 
     @staticmethod
     def __new__(
-        cls: Any, local_tensor: Tensor, spec: DTensorSpec, *, requires_grad: bool = False
+        cls: Any,
+        local_tensor: Tensor,
+        spec: DTensorSpec,
+        *,
+        requires_grad: bool = False,
+        storage_offset: int = 0,
     ) -> DTensor:
         made = Tensor._make_wrapper_subclass(
             cls,
             spec.shape,
             strides=spec.stride,
+            storage_offset=storage_offset,
             dtype=local_tensor.dtype,
             device=local_tensor.device,
             requires_grad=requires_grad,
@@ -112,7 +118,8 @@ class DTensor(Tensor):
     ) -> Any:
         from treadle.distributed.tensor import _dispatch
 
-        return _dispatch.run(func, args, kwargs or {})
+        with _C.DisableTorchFunctionSubclass():
+            return _dispatch.run(func, args, kwargs or {})
 
     @classmethod
     def __torch_function__(

@@ -8,6 +8,7 @@ before they are sent, and cut after.
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Callable, List, Optional, Sequence
 
 from treadle import _C
@@ -17,8 +18,15 @@ from treadle.autograd.grad_mode import no_grad
 from treadle.distributed.device_mesh import DeviceMesh
 from treadle.distributed.reduce_op import ReduceOp
 
-# Functions that are told the name of each collective function that is called here.
-observers: List[Callable[[str], None]] = []
+
+class _Observers(threading.local):
+    """Functions that are told the name of each collective function that this thread calls here."""
+
+    def __init__(self) -> None:
+        self.functions: List[Callable[[str], None]] = []
+
+
+observers = _Observers()
 
 _WAYS = {
     "sum": ReduceOp.SUM,
@@ -37,7 +45,7 @@ def way_of(name: str) -> ReduceOp:
 
 
 def _say(name: str) -> None:
-    for observer in observers:
+    for observer in observers.functions:
         observer(name)
 
 
@@ -103,9 +111,7 @@ def reduce_scattered(
     result = sent.new_empty(sent.shape[1:])
     if sent.numel():
         group = mesh.get_group(mesh_dim)
-        dist.reduce_scatter_tensor(
-            result.reshape(-1), sent.reshape(-1), way_of(way), group=group
-        )
+        dist.reduce_scatter_tensor(result.reshape(-1), sent.reshape(-1), way_of(way), group=group)
     return _made(result.narrow(dim, 0, mine.shape[dim]).contiguous(), mine)
 
 

@@ -10,6 +10,7 @@ formulas of gradients, make some. Functions of the program refuse them (DTensor.
 from __future__ import annotations
 
 import dataclasses
+import threading
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from treadle import _C, _ops
@@ -36,8 +37,16 @@ from treadle.utils._python_dispatch import return_and_correct_aliasing
 
 DTensor = _api.DTensor
 
-# Functions that are told each call: the operator, the specs of its tensors, and the plan.
-observers: List[Callable[[Any, Sequence[DTensorSpec], Plan], None]] = []
+
+class _Observers(threading.local):
+    """Functions that are told each call of this thread: the operator, the specs of its tensors, and
+    the plan."""
+
+    def __init__(self) -> None:
+        self.functions: List[Callable[[Any, Sequence[DTensorSpec], Plan], None]] = []
+
+
+observers = _Observers()
 
 
 @dataclasses.dataclass
@@ -117,8 +126,9 @@ def run(func: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     mesh = mesh_of(func, call.tensors)
     if not mesh._is_current_rank_part_of_mesh():
         return _special.outside(bound, mesh)
-    if func._name in _special.replaced:
-        result = _special.replaced[func._name](bound, facts, call, mesh)
+    replacement = _special.replaced.functions.get(func._name)
+    if replacement is not None:
+        result = replacement(bound, facts, call, mesh)
         if result is not NotImplemented:
             return result
     handler = _special.handler_of(facts, bound)
@@ -175,7 +185,7 @@ def computed(
         plan = _strategy.whole(inputs, len(facts.entry["returns"]), mesh)
     else:
         plan = _strategy.plan(labelling, inputs, mesh, written)
-    for observer in observers:
+    for observer in observers.functions:
         observer(bound.func, specs, plan)
     locals_ = [
         redistribute_local_tensor(local_of(tensor), spec, spec.with_placements(places))
@@ -269,9 +279,7 @@ class Cuts:
         return found
 
 
-def _write_back(
-    target: Tensor, local: Tensor, spec: DTensorSpec, plan: Plan, results: Any
-) -> Any:
+def _write_back(target: Tensor, local: Tensor, spec: DTensorSpec, plan: Plan, results: Any) -> Any:
     """Give the written argument its new elements, where it has them in another way."""
     if isinstance(target, DTensor):
         made = spec.with_placements(plan.outputs[0] if plan.outputs else plan.inputs[0])
@@ -308,7 +316,10 @@ def _wrapped(
             shape = cuts.shape(labels, tuple(local.shape), whole=True)
             stride = stride_of(local, shape)
         places = plan.outputs[i] if i < len(plan.outputs) else plan.outputs[-1]
-        return wrap(local, DTensorSpec(mesh, places, TensorMeta(Size(shape), stride, local.dtype)))
+        # A gradient through a view goes to the place that the view has in the whole tensor.
+        offset = _offset(call.tensors[0], meta) if meta is not None else 0
+        meta_of = TensorMeta(Size(shape), stride, local.dtype)
+        return wrap(local, DTensorSpec(mesh, places, meta_of), offset)
 
     returns = call.facts.entry["returns"]
     if isinstance(results, (list, tuple)):
@@ -317,11 +328,18 @@ def _wrapped(
         return out if is_list else tuple(out)
     out = made(0, results)
     if is_view and isinstance(out, DTensor) and isinstance(call.tensors[0], DTensor):
-        if tuple(plan.inputs[0]) != call.tensors[0]._spec.placements:
+        base = call.tensors[0]
+        if tuple(plan.inputs[0]) != base._spec.placements or hasattr(base, "_origin"):
             out._origin = bound, call.names[0]  # type: ignore[attr-defined]
         positional = tuple(bound.args[a.name] for a in bound.func._schema.arguments)
         return return_and_correct_aliasing(bound.func, positional, {}, out)
     return out
+
+
+def _offset(base: Tensor, view: Tensor) -> int:
+    """Where a view begins in the storage of the whole tensor, in elements of the view."""
+    begin = base.storage_offset() * base.element_size() // view.element_size()
+    return begin + view.storage_offset()
 
 
 def stride_of(local: Tensor, shape: Sequence[int]) -> Tuple[int, ...]:
@@ -331,9 +349,9 @@ def stride_of(local: Tensor, shape: Sequence[int]) -> Tuple[int, ...]:
     return compute_local_stride(local.stride(), shape)
 
 
-def wrap(local: Tensor, spec: DTensorSpec) -> DTensor:
-    """A DTensor of what this process has."""
-    return DTensor(local, spec, requires_grad=False)
+def wrap(local: Tensor, spec: DTensorSpec, offset: int = 0) -> DTensor:
+    """A DTensor of what this process has; `offset` is where a view of the whole tensor begins."""
+    return DTensor(local, spec, requires_grad=False, storage_offset=offset)
 
 
 __all__ = ["computed", "observers", "run"]

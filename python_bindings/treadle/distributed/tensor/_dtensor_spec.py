@@ -117,9 +117,7 @@ class DTensorSpec:
     def local_shape(self) -> Tuple[int, ...]:
         """The sizes of what this process has."""
         mesh = self.mesh
-        return _layout.local_shape(
-            self.shape, self.placements, mesh.shape, mesh.get_coordinate()
-        )
+        return _layout.local_shape(self.shape, self.placements, mesh.shape, mesh.get_coordinate())
 
     def with_placements(self, placements: Any) -> DTensorSpec:
         """The same tensor, spread in another way."""

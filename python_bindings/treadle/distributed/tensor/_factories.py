@@ -1,6 +1,6 @@
 """Functions that make tensors that are spread: each process makes its part.
 
-    zeros(4, 3, device_mesh=mesh, placements=[Shard(0)])
+zeros(4, 3, device_mesh=mesh, placements=[Shard(0)])
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -72,7 +72,9 @@ class Facts:
     def identity(self) -> bool:
         """Whether the result has the values of the argument: its gradient is the incoming one."""
         formulas = self._formulas()
-        return len(self.tensors) == 1 and list(formulas.values()) == [{"op": "name", "name": "grad"}]
+        return len(self.tensors) == 1 and list(formulas.values()) == [
+            {"op": "name", "name": "grad"}
+        ]
 
     @functools.cached_property
     def overwrites(self) -> bool:

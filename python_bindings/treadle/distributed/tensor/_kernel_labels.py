@@ -84,9 +84,7 @@ def labelled(
     known = {label for labels in found for label in labels if label}
     results = [[x if x in known or x == "..." else None for x in labels] for labels in results]
     ways = {label: "sum" for label in known if any(label not in r for r in results)}
-    groups = [
-        frozenset(i for name in names.split("+") for i in call.of(name)) for names in linear
-    ]
+    groups = [frozenset(i for name in names.split("+") for i in call.of(name)) for names in linear]
     lists = {}
     for name, each in (sizes or {}).items():
         value = call.args.get(name)
@@ -210,9 +208,7 @@ def normalised(call: Call) -> Optional[Labelling]:
     """The last dimensions are normalised together, with weights of their shape."""
     count = len(call.args["normalized_shape"])
     rows = "*" + "_" * count
-    inputs = [
-        "_" * count if name in ("weight", "bias") else rows for name in call.facts.tensors
-    ]
+    inputs = ["_" * count if name in ("weight", "bias") else rows for name in call.facts.tensors]
     outputs = [
         "_" * count if name in ("grad_weight", "grad_bias") else "*."
         for name in call.facts.entry["result_names"]
@@ -248,9 +244,7 @@ def attention(call: Call) -> Optional[Labelling]:
     if call.args.get("dropout_p", 0.0):
         return None
     inputs = ["*_" if name == "logsumexp" else "*__" for name in call.facts.tensors]
-    outputs = [
-        "*_" if name == "logsumexp" else "*__" for name in call.facts.entry["result_names"]
-    ]
+    outputs = ["*_" if name == "logsumexp" else "*__" for name in call.facts.entry["result_names"]]
     return labelled(call, inputs, outputs)
 
 

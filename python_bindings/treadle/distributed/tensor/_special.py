@@ -7,12 +7,13 @@ draw random numbers, write results to given tensors, take lists, or change a geo
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from treadle import _C, _ops
 from treadle._C import Size, Tensor
 from treadle.distributed.device_mesh import DeviceMesh
-from treadle.distributed.tensor import _api, _dispatch, _views
+from treadle.distributed.tensor import _api, _dispatch, _rows, _views
 from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from treadle.distributed.tensor._facts import Facts, facts_of
 from treadle.distributed.tensor._labels import Call, Labelling, dims_of
@@ -31,9 +32,15 @@ DTensor = _api.DTensor
 Handler = Callable[[Any, Facts, Call, DeviceMesh], Any]
 
 
-# Functions of operators that a block of the program computes in a way of its own, by full names;
-# they return NotImplemented for calls that they leave.
-replaced: Dict[str, Handler] = {}
+class _Replaced(threading.local):
+    """Functions of operators that a block of this thread computes in a way of its own, by full
+    names; they return NotImplemented for calls that they leave."""
+
+    def __init__(self) -> None:
+        self.functions: Dict[str, Handler] = {}
+
+
+replaced = _Replaced()
 
 
 def handler_of(facts: Facts, bound: Any) -> Optional[Handler]:
@@ -47,6 +54,8 @@ def handler_of(facts: Facts, bound: Any) -> Optional[Handler]:
         return changed_geometry
     if facts.is_random:
         return drawn
+    if _rows.are_cut(facts, bound):
+        return _rows.embedded
     if facts.makes and isinstance(bound.args.get("self"), DTensor):
         return made_like
     if facts.entry["kind"] == "mutating" and len(facts.written) > 1:
@@ -136,12 +145,12 @@ def write_through(target: Tensor) -> None:
     put(base, whole)
 
 
-def put(target: Tensor, result: Tensor) -> None:
+def put(target: Tensor, result: Tensor, name: str = "") -> None:
     """Write a result to a tensor of the same shape, spread in its own way."""
     if tuple(target.shape) != tuple(result.shape):
         raise RuntimeError(
-            f"out: expected a DTensor of the shape {tuple(result.shape)}, got "
-            f"{tuple(target.shape)}"
+            f"{name}: expected out to have the shape {tuple(result.shape)}, as a DTensor keeps its "
+            f"geometry, got {tuple(target.shape)}"
         )
     if not isinstance(target, DTensor):
         target.copy_(whole_of(result))
@@ -169,7 +178,7 @@ def to_out(bound: Any, facts: Facts, call: Call, mesh: DeviceMesh) -> Any:
     if len(outs) == 1 and isinstance(outs[0], (list, tuple)):
         outs = list(outs[0])
     for target, result in zip(outs, listed):
-        put(target, result)
+        put(target, result, bound.func._opname)
     return outs[0] if len(outs) == 1 else tuple(outs)
 
 

@@ -171,8 +171,7 @@ def plan(
 
         def cost(choice: Choice, mesh_dim: int = mesh_dim, count: int = count) -> float:
             total = sum(
-                given.cost(mesh_dim, count, wanted)
-                for given, wanted in zip(inputs, choice.inputs)
+                given.cost(mesh_dim, count, wanted) for given, wanted in zip(inputs, choice.inputs)
             )
             if written is not None:
                 made = choice.output(labelling.outputs[0], labelling.ways)

@@ -1,8 +1,8 @@
 """How a tensor lies on the processes of one dimension of a mesh: cut, whole, or as parts of a sum.
 
-    Shard(0)        # each process has some of the rows
-    Replicate()     # each has all
-    Partial("sum")  # each has a tensor; their sum is the value
+Shard(0)        # each process has some of the rows
+Replicate()     # each has all
+Partial("sum")  # each has a tensor; their sum is the value
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -17,11 +17,8 @@ from .scatter_gather import gather, scatter, scatter_kwargs
 
 
 def __getattr__(name: str) -> Any:
-    # The second is an older name.
-    if name in (
-        "DistributedDataParallel",
-        "DistributedDataParallelCPU",
-    ):  # it brings treadle.distributed with it
+    # It brings treadle.distributed with it. The second is an older name.
+    if name in ("DistributedDataParallel", "DistributedDataParallelCPU"):
         from .distributed import DistributedDataParallel
 
         return DistributedDataParallel

@@ -12,8 +12,8 @@ import numpy as np
 
 import treadle
 from treadle_testing.catalogue import Operator, by_id, operators
-
 from treadle_testing.ulps import Format, Wide, complex_ulps, ulps
+
 from .in_the_complex_plane import IN_THE_COMPLEX_PLANE
 from .in_the_plane import IN_THE_PLANE
 from .on_a_line import ON_A_LINE

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import special as sp
 
 from treadle_testing.ulps import Wide
+
 from .references import INF, NAN, PI, Reference, by_mpmath, mp, wide
 
 

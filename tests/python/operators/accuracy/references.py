@@ -15,8 +15,9 @@ from typing import Any, Callable
 import mpmath
 import numpy as np
 
-from . import points
 from treadle_testing.ulps import Wide
+
+from . import points
 
 mp = mpmath.mp.clone()
 mp.dps = 30

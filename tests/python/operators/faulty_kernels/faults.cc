@@ -44,8 +44,7 @@ void relu_right(const Tensor* x, const Tensor* out, int) { relu_all(x, out); }
 
 void relu_off_by_one(const Tensor* x, const Tensor* out, int) {
   const int64_t n = x->numel();
-  for (int64_t i = 0; i <= n && n; ++i)
-    out->data[i] = right_relu(x->data[x->at(i < n ? i : 0)]);
+  for (int64_t i = 0; i <= n && n; ++i) out->data[i] = right_relu(x->data[x->at(i < n ? i : 0)]);
 }
 
 void relu_before_its_output(const Tensor* x, const Tensor* out, int) {

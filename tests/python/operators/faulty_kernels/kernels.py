@@ -28,16 +28,16 @@ class _Tensor(ctypes.Structure):
 
 def _tensor(t):
     numbers = ctypes.c_int64 * t.dim()
-    return _Tensor(t.data_ptr() if t.numel() else 0, t.dim(), numbers(*t.shape), numbers(*t.stride()))
+    return _Tensor(
+        t.data_ptr() if t.numel() else 0, t.dim(), numbers(*t.shape), numbers(*t.stride())
+    )
 
 
 def _of_library(name):
     function = getattr(_library, name)
 
     def kernel(self, *args, out):
-        function(
-            ctypes.byref(_tensor(self)), ctypes.byref(_tensor(out)), treadle.get_num_threads()
-        )
+        function(ctypes.byref(_tensor(self)), ctypes.byref(_tensor(out)), treadle.get_num_threads())
 
     return kernel
 

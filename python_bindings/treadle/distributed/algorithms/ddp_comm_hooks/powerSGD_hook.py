@@ -1,7 +1,8 @@
 """PowerSGD: gradients as products of two thin matrices (Vogels et al., arXiv:1905.13727).
 
-A gradient M (n, m) is replaced by P Q^T with P (n, r), Q (m, r): P is the mean over the processes of
-M Q, with orthonormal columns, and Q the mean of M^T P. What is lost is added to the next gradient.
+A gradient M (n, m) is replaced by P Q^T with P (n, r), Q (m, r). P is the mean of M Q over the
+processes, with orthonormal columns; Q is the mean of M^T P. What is lost is added to the next
+gradient.
 
     state = PowerSGDState(process_group=None, matrix_approximation_rank=2, start_powerSGD_iter=100)
     model.register_comm_hook(state, powerSGD_hook)

@@ -42,7 +42,7 @@ def check_warmup(kind: str, warmup_steps: int) -> int:
 def warn_of_every_step(kind: str) -> None:
     """Averages of every step cost what averages of gradients do."""
     warnings.warn(
-        f"{kind}: a period of 1 sends as much as DistributedDataParallel does, which is enough then",
+        f"{kind}: a period of 1 sends as much as DistributedDataParallel, which is enough then",
         stacklevel=4,
     )
 

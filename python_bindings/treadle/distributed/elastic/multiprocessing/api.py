@@ -147,16 +147,20 @@ class PContext(ABC):
             self._signal(rank, signal.SIGTERM if death_sig is None else death_sig)
             self._signal(rank, signal.SIGCONT)  # one that is stopped can only end when it goes on
         end = time.monotonic() + timeout
-        while any([self._is_alive(rank) for rank in alive]) and time.monotonic() < end:
+        while self._are_alive(alive) and time.monotonic() < end:
             time.sleep(0.01)
         for rank in self.pids():
             self._signal(rank, signal.SIGKILL)
-        while any([self._is_alive(rank) for rank in alive]):
+        while self._are_alive(alive):
             time.sleep(0.01)
         for tail in self._tails:
             tail.stop()
         for file in self._filtered:
             file.close()
+
+    def _are_alive(self, ranks: List[int]) -> bool:
+        """Whether a worker is there. Takes note of all that have ended."""
+        return bool([rank for rank in ranks if self._is_alive(rank)])
 
     def _signal(self, rank: int, what: signal.Signals) -> None:
         """Send a signal to a worker and the processes that it started."""

@@ -10,7 +10,6 @@ import signal
 import subprocess
 from typing import Any, Callable, Dict, List, Optional, TextIO
 
-from treadle import multiprocessing as mp
 from treadle.distributed.elastic.multiprocessing.api import PContext, RunProcsResult
 from treadle.distributed.elastic.multiprocessing.errors import ProcessFailure, record
 from treadle.distributed.elastic.multiprocessing.logs import LogsSpecs
@@ -145,7 +144,9 @@ class MultiprocessContext(PContext):
             duplicate_stdout_filters,
             duplicate_stderr_filters,
         )
-        self._context: Any = mp.get_context(start_method)
+        from treadle.multiprocessing.contexts import get_context
+
+        self._context: Any = get_context(start_method)
         self._processes: Dict[int, Any] = {}
         self._receivers: Dict[int, Any] = {}
         self._values: Dict[int, Any] = {}

@@ -1,6 +1,6 @@
 """Where the output of workers goes: to the console, to a file for each, or to both.
 
-    <log_dir>/<run id>_<random>/attempt_0/<local rank>/stdout.log, stderr.log, error.json
+<log_dir>/<run id>_<random>/attempt_0/<local rank>/stdout.log, stderr.log, error.json
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -1,7 +1,7 @@
 """Shows what workers write to files, as they write it: each line begins with its worker's name.
 
-    [trainer0]:epoch 1
-    [trainer1]:epoch 1
+[trainer0]:epoch 1
+[trainer1]:epoch 1
 """
 
 # SPDX-License-Identifier: Apache-2.0

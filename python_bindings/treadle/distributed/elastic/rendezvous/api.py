@@ -117,8 +117,9 @@ class RendezvousHandler(ABC):
         """The workers of this agent have succeeded. Whether those of all agents have."""
         return True
 
-    def leave(self) -> None:
-        """This agent takes no part any more; the others go on without it."""
+    def leave(self) -> bool:
+        """This agent takes no part any more. Whether the others know, and go on without it."""
+        return False
 
 
 class RendezvousParameters:

@@ -123,9 +123,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
             if number != before:
                 self._seen[agent] = (number, now)
             elif now - since > self._interval * self._attempts:
-                gone = agent
-                most = self._params.max_nodes
-                state = self._change(lambda s, gone=gone: _state.without(s, gone, most))  # type: ignore[misc]
+                state = self._without(agent)
         return state
 
     # ---- Meeting ----
@@ -203,9 +201,13 @@ class DynamicRendezvousHandler(RendezvousHandler):
         state = self._drop_the_dead(state)
         return set(state.agents) <= set(state.finished) and state.round == self._round
 
-    def leave(self) -> None:
+    def _without(self, agent: str) -> State:
+        return self._change(lambda s: _state.without(s, agent, self._params.max_nodes))
+
+    def leave(self) -> bool:
         """This agent takes no part any more; the others meet again without it."""
-        self._change(lambda s: _state.without(s, self._me, self._params.max_nodes))
+        self._without(self._me)
+        return True
 
     def shutdown(self) -> bool:
         """Let go of the store. The agent that serves it waits until the others have, for a short

@@ -29,11 +29,11 @@ class CommDebugMode:
 
     def __enter__(self) -> CommDebugMode:
         self.comm_counts = collections.Counter()
-        _collective_utils.observers.append(self._count)
+        _collective_utils.observers.functions.append(self._count)
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        _collective_utils.observers.remove(self._count)
+        _collective_utils.observers.functions.remove(self._count)
 
     def get_total_counts(self) -> int:
         """How many calls there were."""

@@ -40,11 +40,11 @@ def explain(function: Callable, *args: Any, **kwargs: Any) -> str:
             line += ", computed whole"
         lines.append(line)
 
-    _dispatch.observers.append(see)
+    _dispatch.observers.functions.append(see)
     try:
         function(*args, **kwargs)
     finally:
-        _dispatch.observers.remove(see)
+        _dispatch.observers.functions.remove(see)
     return "\n".join(lines)
 
 

@@ -1,6 +1,6 @@
 """Tensor parallelism: modules whose parameters are spread over the processes of a mesh.
 
-    parallelize_module(block, mesh["tp"], {"up": ColwiseParallel(), "down": RowwiseParallel()})
+parallelize_module(block, mesh["tp"], {"up": ColwiseParallel(), "down": RowwiseParallel()})
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -30,13 +30,12 @@ def loss_parallel() -> Iterator[None]:
         with loss_parallel():
             nn.functional.cross_entropy(logits, target).backward()
     """
-    was = dict(_special.replaced)
-    _special.replaced.update(_HANDLERS)
+    was = _special.replaced.functions
+    _special.replaced.functions = {**was, **_HANDLERS}
     try:
         yield
     finally:
-        _special.replaced.clear()
-        _special.replaced.update(was)
+        _special.replaced.functions = was
 
 
 def _cuts(tensor: Any, dim: int) -> List[int]:
@@ -59,9 +58,7 @@ def _first(tensor: DTensor, dim: int) -> int:
     mesh = tensor.device_mesh
     coordinate = mesh.get_coordinate()
     assert coordinate is not None
-    ranges = _layout.ranges_of(
-        dim, tensor.shape[dim], tensor.placements, mesh.shape, coordinate
-    )
+    ranges = _layout.ranges_of(dim, tensor.shape[dim], tensor.placements, mesh.shape, coordinate)
     return ranges[0][0] if ranges else 0
 
 

@@ -22,9 +22,7 @@ def _spread(value: Any, mesh: DeviceMesh, layout: Placement) -> DTensor:
     if isinstance(value, DTensor):
         return value
     if not isinstance(value, Tensor):
-        raise TypeError(
-            f"expected a tensor for the layout {layout!r}, got {type(value).__name__}"
-        )
+        raise TypeError(f"expected a tensor for the layout {layout!r}, got {type(value).__name__}")
     return DTensor.from_local(value, mesh, (layout,), run_check=False)
 
 
@@ -373,9 +371,7 @@ class PrepareModuleInputOutput(ParallelStyle):
         return self.prepare_module_output._apply(module, device_mesh)
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({self.prepare_module_input}, {self.prepare_module_output})"
-        )
+        return f"{type(self).__name__}({self.prepare_module_input}, {self.prepare_module_output})"
 
 
 __all__ = [

@@ -151,14 +151,13 @@ HIDDEN_NAMESPACE_END(torch, stable, detail)
 
 #define TORCH_BOX(function) torch::stable::detail::boxer<(function)>::boxed_fn
 
-#define TREADLE_STABLE_LIBRARY(kind, name, ns, key, m)                                          \
-  static void name(torch::stable::detail::StableLibrary&);                                      \
-  static const torch::stable::detail::StableTorchLibraryInit C10_CONCATENATE(name, _instance)(  \
-      torch::stable::detail::StableLibrary::Kind::kind, &name, #ns, key, __FILE__, __LINE__);   \
+#define TREADLE_STABLE_LIBRARY(kind, name, ns, key, m)                                         \
+  static void name(torch::stable::detail::StableLibrary&);                                     \
+  static const torch::stable::detail::StableTorchLibraryInit C10_CONCATENATE(name, _instance)( \
+      torch::stable::detail::StableLibrary::Kind::kind, &name, #ns, key, __FILE__, __LINE__);  \
   void name(torch::stable::detail::StableLibrary& m)
 
-#define STABLE_TORCH_LIBRARY(ns, m) \
-  TREADLE_STABLE_LIBRARY(DEF, treadle_define_##ns, ns, nullptr, m)
+#define STABLE_TORCH_LIBRARY(ns, m) TREADLE_STABLE_LIBRARY(DEF, treadle_define_##ns, ns, nullptr, m)
 #define STABLE_TORCH_LIBRARY_FRAGMENT(ns, m)                                                   \
   TREADLE_STABLE_LIBRARY(FRAGMENT, C10_CONCATENATE(treadle_fragment_##ns##_, __COUNTER__), ns, \
                          nullptr, m)

@@ -14,16 +14,16 @@
 
 #if TORCH_FEATURE_VERSION >= TORCH_VERSION_2_10_0
 // For those who include cuda_runtime.h.
-#define STD_CUDA_CHECK(call)                                                                  \
-  do {                                                                                        \
-    char* treadle_text = nullptr;                                                             \
-    torch_c10_cuda_check_msg(static_cast<int32_t>(call), __FILE__, __func__,                  \
-                             static_cast<uint32_t>(__LINE__), true, &treadle_text);           \
-    if (treadle_text) {                                                                       \
-      const std::string treadle_kept(treadle_text);                                           \
-      torch_c10_cuda_free_error_msg(treadle_text);                                            \
-      throw std::runtime_error(treadle_kept);                                                 \
-    }                                                                                         \
+#define STD_CUDA_CHECK(call)                                                        \
+  do {                                                                              \
+    char* treadle_text = nullptr;                                                   \
+    torch_c10_cuda_check_msg(static_cast<int32_t>(call), __FILE__, __func__,        \
+                             static_cast<uint32_t>(__LINE__), true, &treadle_text); \
+    if (treadle_text) {                                                             \
+      const std::string treadle_kept(treadle_text);                                 \
+      torch_c10_cuda_free_error_msg(treadle_text);                                  \
+      throw std::runtime_error(treadle_kept);                                       \
+    }                                                                               \
   } while (0)
 #define STD_CUDA_KERNEL_LAUNCH_CHECK() STD_CUDA_CHECK(cudaGetLastError())
 #endif

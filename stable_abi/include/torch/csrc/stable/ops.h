@@ -26,7 +26,8 @@ struct Taken<std::tuple<Rs...>> {
   static std::tuple<Rs...> from(StableIValue* stack) {
     return [&]<size_t... I>(std::index_sequence<I...>) {
       return std::tuple<Rs...>{to<Rs>(stack[I])...};
-    }(std::index_sequence_for<Rs...>());
+    }
+    (std::index_sequence_for<Rs...>());
   }
 };
 
@@ -110,8 +111,8 @@ inline Tensor matmul(const Tensor& self, const Tensor& other) {
 }
 inline Tensor amax(const Tensor& self, IntHeaderOnlyArrayRef dims, bool keepdim = false) {
   return detail::made_by([&](auto* r) {
-    return aoti_torch_aten_amax(self.get(), dims.data(), static_cast<int64_t>(dims.size()),
-                                keepdim, r);
+    return aoti_torch_aten_amax(self.get(), dims.data(), static_cast<int64_t>(dims.size()), keepdim,
+                                r);
   });
 }
 inline Tensor amax(const Tensor& self, int64_t dim, bool keepdim = false) {
@@ -296,9 +297,8 @@ inline Tensor& sum_out(Tensor& out, const Tensor& self,
   return out;
 }
 inline Tensor subtract(const Tensor& self, const Tensor& other, double alpha = 1.0) {
-  return detail::made_by([&](auto* r) {
-    return aoti_torch_aten_subtract_Tensor(self.get(), other.get(), alpha, r);
-  });
+  return detail::made_by(
+      [&](auto* r) { return aoti_torch_aten_subtract_Tensor(self.get(), other.get(), alpha, r); });
 }
 inline Tensor bitwise_and(const Tensor& self, const Tensor& other) {
   return detail::call_operator<Tensor>("aten::bitwise_and", "Tensor", self, other);
@@ -320,8 +320,7 @@ inline Tensor floor_divide(const Tensor& self, const Tensor& other) {
 }
 inline std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim = -1,
                                        bool descending = false) {
-  return detail::call_operator<std::tuple<Tensor, Tensor>>("aten::sort", "", self, dim,
-                                                           descending);
+  return detail::call_operator<std::tuple<Tensor, Tensor>>("aten::sort", "", self, dim, descending);
 }
 inline std::tuple<Tensor, Tensor> sort(const Tensor& self, std::optional<bool> stable,
                                        int64_t dim = -1, bool descending = false) {

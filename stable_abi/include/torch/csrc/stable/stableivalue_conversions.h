@@ -52,15 +52,11 @@ struct Conversion<std::nullopt_t> {
 
 // ---- numbers that the library tells
 
-#define TREADLE_NUMBERED(Type, from_number)                                         \
-  template <>                                                                       \
-  struct Conversion<Type> {                                                         \
-    static StableIValue from(Type value) {                                          \
-      return Conversion<int32_t>::from(number_of(value));                           \
-    }                                                                               \
-    static Type to(StableIValue bits) {                                             \
-      return from_number(Conversion<int32_t>::to(bits));                            \
-    }                                                                               \
+#define TREADLE_NUMBERED(Type, from_number)                                                      \
+  template <>                                                                                    \
+  struct Conversion<Type> {                                                                      \
+    static StableIValue from(Type value) { return Conversion<int32_t>::from(number_of(value)); } \
+    static Type to(StableIValue bits) { return from_number(Conversion<int32_t>::to(bits)); }     \
   };
 TREADLE_NUMBERED(torch::headeronly::ScalarType, dtype_of)
 TREADLE_NUMBERED(torch::headeronly::DeviceType, device_type_of)

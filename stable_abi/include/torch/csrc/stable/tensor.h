@@ -75,13 +75,10 @@ class Tensor {
   bool is_contiguous() const { return ask<bool>(&aoti_torch_is_contiguous); }
   bool defined() const { return ask<bool>(&aoti_torch_is_defined); }
 
-  ScalarType scalar_type() const {
-    return detail::dtype_of(ask<int32_t>(&aoti_torch_get_dtype));
-  }
+  ScalarType scalar_type() const { return detail::dtype_of(ask<int32_t>(&aoti_torch_get_dtype)); }
   Layout layout() const { return detail::layout_of(ask<int32_t>(&aoti_torch_get_layout)); }
   Device device() const {
-    return {detail::device_type_of(ask<int32_t>(&aoti_torch_get_device_type)),
-            get_device_index()};
+    return {detail::device_type_of(ask<int32_t>(&aoti_torch_get_device_type)), get_device_index()};
   }
   DeviceIndex get_device_index() const { return ask<int32_t>(&aoti_torch_get_device_index); }
   int8_t get_device() const { return static_cast<int8_t>(get_device_index()); }

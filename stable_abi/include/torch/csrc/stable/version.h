@@ -11,7 +11,8 @@
 
 #ifdef TORCH_TARGET_VERSION
 #if TORCH_TARGET_VERSION > TORCH_ABI_VERSION
-#error "expected TORCH_TARGET_VERSION to be at most the version of these headers, see \
+#error \
+    "expected TORCH_TARGET_VERSION to be at most the version of these headers, see \
 torch/headeronly/version.h"
 #endif
 #define TORCH_FEATURE_VERSION TORCH_TARGET_VERSION

@@ -10,19 +10,19 @@
 #include <torch/headeronly/core/ScalarType.h>
 #include <torch/headeronly/util/Exception.h>
 
-#define THO_DISPATCH_CASE(dtype, ...)                                                     \
-  case dtype: {                                                                           \
+#define THO_DISPATCH_CASE(dtype, ...)                                                       \
+  case dtype: {                                                                             \
     using scalar_t [[maybe_unused]] = torch::headeronly::impl::ScalarTypeToCPPTypeT<dtype>; \
-    return __VA_ARGS__();                                                                 \
+    return __VA_ARGS__();                                                                   \
   }
 
-#define THO_DISPATCH_SWITCH(TYPE, NAME, ...)                                          \
-  [&] {                                                                               \
-    const torch::headeronly::ScalarType treadle_dtype = TYPE;                         \
-    switch (treadle_dtype) {                                                          \
-      __VA_ARGS__                                                                     \
-      default:                                                                        \
-        throw std::runtime_error(std::string("\"" NAME "\" not implemented for '") +  \
-                                 torch::headeronly::toString(treadle_dtype) + "'");   \
-    }                                                                                 \
+#define THO_DISPATCH_SWITCH(TYPE, NAME, ...)                                         \
+  [&] {                                                                              \
+    const torch::headeronly::ScalarType treadle_dtype = TYPE;                        \
+    switch (treadle_dtype) {                                                         \
+      __VA_ARGS__                                                                    \
+      default:                                                                       \
+        throw std::runtime_error(std::string("\"" NAME "\" not implemented for '") + \
+                                 torch::headeronly::toString(treadle_dtype) + "'");  \
+    }                                                                                \
   }()

@@ -11,22 +11,22 @@
 #define AT_WRAP(...) __VA_ARGS__
 #define AT_EXPAND(X) X
 
-#define AT_INTEGRAL_TYPES                                                                   \
-  torch::headeronly::ScalarType::Byte, torch::headeronly::ScalarType::Char,                 \
-      torch::headeronly::ScalarType::Int, torch::headeronly::ScalarType::Long,              \
+#define AT_INTEGRAL_TYPES                                                      \
+  torch::headeronly::ScalarType::Byte, torch::headeronly::ScalarType::Char,    \
+      torch::headeronly::ScalarType::Int, torch::headeronly::ScalarType::Long, \
       torch::headeronly::ScalarType::Short
 #define AT_FLOATING_TYPES \
   torch::headeronly::ScalarType::Double, torch::headeronly::ScalarType::Float
-#define AT_BAREBONES_UNSIGNED_TYPES                                                         \
-  torch::headeronly::ScalarType::UInt16, torch::headeronly::ScalarType::UInt32,             \
+#define AT_BAREBONES_UNSIGNED_TYPES                                             \
+  torch::headeronly::ScalarType::UInt16, torch::headeronly::ScalarType::UInt32, \
       torch::headeronly::ScalarType::UInt64
 #define AT_INTEGRAL_TYPES_V2 AT_EXPAND(AT_INTEGRAL_TYPES), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES)
 #define AT_COMPLEX_TYPES \
   torch::headeronly::ScalarType::ComplexDouble, torch::headeronly::ScalarType::ComplexFloat
-#define AT_FLOAT8_TYPES                                                                     \
+#define AT_FLOAT8_TYPES                                                                       \
   torch::headeronly::ScalarType::Float8_e5m2, torch::headeronly::ScalarType::Float8_e5m2fnuz, \
-      torch::headeronly::ScalarType::Float8_e4m3fn,                                         \
-      torch::headeronly::ScalarType::Float8_e4m3fnuz,                                       \
+      torch::headeronly::ScalarType::Float8_e4m3fn,                                           \
+      torch::headeronly::ScalarType::Float8_e4m3fnuz,                                         \
       torch::headeronly::ScalarType::Float8_e8m0fnu
 #define AT_ALL_TYPES AT_EXPAND(AT_INTEGRAL_TYPES), AT_EXPAND(AT_FLOATING_TYPES)
 #define AT_ALL_TYPES_AND_COMPLEX AT_EXPAND(AT_ALL_TYPES), AT_EXPAND(AT_COMPLEX_TYPES)

@@ -44,7 +44,7 @@ enum class ScalarType : int8_t {
 #define TREADLE_CASE(type, name, number) name = number,
   TREADLE_SCALAR_TYPES(TREADLE_CASE)
 #undef TREADLE_CASE
-  QInt8 = 12,
+      QInt8 = 12,
   QUInt8 = 13,
   QInt32 = 14,
   QUInt4x2 = 16,
@@ -62,14 +62,14 @@ template <ScalarType dtype>
 using ScalarTypeToCPPTypeT = typename ScalarTypeToCPPType<dtype>::type;
 }  // namespace impl
 
-#define TREADLE_CASE(cpp_type, name, number)                    \
-  template <>                                                   \
-  struct CppTypeToScalarType<cpp_type> {                        \
-    static constexpr ScalarType value = ScalarType::name;       \
-  };                                                            \
-  template <>                                                   \
-  struct impl::ScalarTypeToCPPType<ScalarType::name> {          \
-    using type = cpp_type;                                      \
+#define TREADLE_CASE(cpp_type, name, number)              \
+  template <>                                             \
+  struct CppTypeToScalarType<cpp_type> {                  \
+    static constexpr ScalarType value = ScalarType::name; \
+  };                                                      \
+  template <>                                             \
+  struct impl::ScalarTypeToCPPType<ScalarType::name> {    \
+    using type = cpp_type;                                \
   };
 TREADLE_SCALAR_TYPES(TREADLE_CASE)
 #undef TREADLE_CASE

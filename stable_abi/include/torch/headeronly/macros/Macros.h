@@ -43,13 +43,25 @@
 // sees, so that extensions compiled with different headers do not mix. END takes the same names.
 #define TREADLE_HIDDEN __attribute__((__visibility__("hidden")))
 #define TREADLE_OPEN_1(a) namespace a TREADLE_HIDDEN {
-#define TREADLE_OPEN_2(a, ...) namespace a { TREADLE_OPEN_1(__VA_ARGS__)
-#define TREADLE_OPEN_3(a, ...) namespace a { TREADLE_OPEN_2(__VA_ARGS__)
-#define TREADLE_OPEN_4(a, ...) namespace a { TREADLE_OPEN_3(__VA_ARGS__)
+#define TREADLE_OPEN_2(a, ...) \
+  namespace a {                \
+  TREADLE_OPEN_1(__VA_ARGS__)
+#define TREADLE_OPEN_3(a, ...) \
+  namespace a {                \
+  TREADLE_OPEN_2(__VA_ARGS__)
+#define TREADLE_OPEN_4(a, ...) \
+  namespace a {                \
+  TREADLE_OPEN_3(__VA_ARGS__)
 #define TREADLE_CLOSE_1(a) }
-#define TREADLE_CLOSE_2(a, ...) } TREADLE_CLOSE_1(__VA_ARGS__)
-#define TREADLE_CLOSE_3(a, ...) } TREADLE_CLOSE_2(__VA_ARGS__)
-#define TREADLE_CLOSE_4(a, ...) } TREADLE_CLOSE_3(__VA_ARGS__)
+#define TREADLE_CLOSE_2(a, ...) \
+  }                             \
+  TREADLE_CLOSE_1(__VA_ARGS__)
+#define TREADLE_CLOSE_3(a, ...) \
+  }                             \
+  TREADLE_CLOSE_2(__VA_ARGS__)
+#define TREADLE_CLOSE_4(a, ...) \
+  }                             \
+  TREADLE_CLOSE_3(__VA_ARGS__)
 #define TREADLE_COUNT(_1, _2, _3, _4, count, ...) count
 #define TREADLE_COUNT_OF(...) TREADLE_COUNT(__VA_ARGS__, 4, 3, 2, 1, 0)
 #define HIDDEN_NAMESPACE_BEGIN(...) \

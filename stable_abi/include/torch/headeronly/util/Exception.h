@@ -31,8 +31,8 @@ HIDDEN_NAMESPACE_END(torch, headeronly, detail)
 #define STD_TORCH_CHECK_MSG(condition, type, ...) \
   (torch::headeronly::detail::check_text(#condition, ##__VA_ARGS__))
 
-#define STD_TORCH_CHECK(condition, ...)                                                      \
-  if (C10_UNLIKELY(!(condition))) {                                                          \
+#define STD_TORCH_CHECK(condition, ...)                                                         \
+  if (C10_UNLIKELY(!(condition))) {                                                             \
     throw std::runtime_error(torch::headeronly::detail::check_text(#condition, ##__VA_ARGS__) + \
-                             " (" + __func__ + ", " __FILE__ ":" C10_STRINGIZE(__LINE__) ")"); \
+                             " (" + __func__ + ", " __FILE__ ":" C10_STRINGIZE(__LINE__) ")");  \
   }

@@ -7,15 +7,13 @@
 
 namespace c10 {
 
-#define TREADLE_BITS(name)                       \
-  struct name {                                  \
-    uint8_t x = 0;                               \
-    struct from_bits_t {};                       \
-    static constexpr from_bits_t from_bits() {   \
-      return {};                                 \
-    }                                            \
-    constexpr name() = default;                  \
-    constexpr name(uint8_t bits, from_bits_t) : x(bits) {} \
+#define TREADLE_BITS(name)                                  \
+  struct name {                                             \
+    uint8_t x = 0;                                          \
+    struct from_bits_t {};                                  \
+    static constexpr from_bits_t from_bits() { return {}; } \
+    constexpr name() = default;                             \
+    constexpr name(uint8_t bits, from_bits_t) : x(bits) {}  \
   };
 TREADLE_BITS(Float8_e5m2)
 TREADLE_BITS(Float8_e4m3fn)

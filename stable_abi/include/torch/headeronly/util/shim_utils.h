@@ -11,7 +11,7 @@
 #define TORCH_SUCCESS 0
 #define TORCH_FAILURE 1
 
-#define TORCH_ERROR_CODE_CHECK(call)                                                            \
-  if ((call) != TORCH_SUCCESS) {                                                                \
-    throw std::runtime_error(#call " failed at " __FILE__ ", line " C10_STRINGIZE(__LINE__));   \
+#define TORCH_ERROR_CODE_CHECK(call)                                                          \
+  if ((call) != TORCH_SUCCESS) {                                                              \
+    throw std::runtime_error(#call " failed at " __FILE__ ", line " C10_STRINGIZE(__LINE__)); \
   }

@@ -181,11 +181,16 @@ class LocalElasticAgent(ElasticAgent):
 
     def _start_workers(self, group: WorkerGroup) -> None:
         spec = group.spec
-        envs = {worker.local_rank: self._environment(group, worker.local_rank) for worker in group.workers}
+        envs = {
+            worker.local_rank: self._environment(group, worker.local_rank)
+            for worker in group.workers
+        }
         prefixes: Optional[Dict[int, str]] = None
         if self._prefix:
             host = socket.gethostname()
-            prefixes = {rank: line_prefix(self._prefix, rank, env, host) for rank, env in envs.items()}
+            prefixes = {
+                rank: line_prefix(self._prefix, rank, env, host) for rank, env in envs.items()
+            }
         args = {rank: tuple(macros.substitute(list(spec.args), str(rank))) for rank in envs}
         assert spec.entrypoint is not None
         self._context = start_processes(

@@ -14,11 +14,9 @@ extern "C" {
 // `version` is TORCH_ABI_VERSION of the headers that the extension was compiled with.
 AOTI_TORCH_EXPORT AOTITorchError torch_call_dispatcher(const char* name, const char* overload,
                                                        StableIValue* stack, uint64_t version);
-AOTI_TORCH_EXPORT AOTITorchError torch_library_impl(TorchLibraryHandle library, const char* name,
-                                                    void (*kernel)(StableIValue* stack,
-                                                                   uint64_t inputs,
-                                                                   uint64_t outputs),
-                                                    uint64_t version);
+AOTI_TORCH_EXPORT AOTITorchError torch_library_impl(
+    TorchLibraryHandle library, const char* name,
+    void (*kernel)(StableIValue* stack, uint64_t inputs, uint64_t outputs), uint64_t version);
 
 // Lists own their elements as long as nobody takes those out.
 struct StableListOpaque;
@@ -112,8 +110,7 @@ AOTI_TORCH_EXPORT int32_t torch_tag_view_copy();
 
 AOTI_TORCH_EXPORT AOTITorchError torch_library_def_with_tags(TorchLibraryHandle library,
                                                              const char* schema,
-                                                             const int32_t* tags,
-                                                             int32_t num_tags);
+                                                             const int32_t* tags, int32_t num_tags);
 
 #endif  // 2.12
 

@@ -111,8 +111,7 @@ AOTI_TORCH_EXPORT AOTITorchError aoti_torch_assign_tensors(AtenTensorHandle src,
                                                            AtenTensorHandle dst);
 AOTI_TORCH_EXPORT AOTITorchError aoti_torch_empty_strided(int64_t ndim, const int64_t* sizes,
                                                           const int64_t* strides, int32_t dtype,
-                                                          int32_t device_type,
-                                                          int32_t device_index,
+                                                          int32_t device_type, int32_t device_index,
                                                           AtenTensorHandle* result);
 // Tensors over memory that the caller keeps until the last of them is gone.
 AOTI_TORCH_EXPORT AOTITorchError aoti_torch_create_tensor_from_blob(
@@ -146,11 +145,9 @@ AOTI_TORCH_EXPORT AOTITorchError aoti_torch_library_init_fragment(const char* ns
                                                                   TorchLibraryHandle* result);
 // A kernel. It is given max(inputs, outputs) values, takes over the inputs, and leaves the outputs
 // from the first place on.
-AOTI_TORCH_EXPORT AOTITorchError aoti_torch_library_impl(TorchLibraryHandle library,
-                                                         const char* name,
-                                                         void (*kernel)(StableIValue* stack,
-                                                                        uint64_t inputs,
-                                                                        uint64_t outputs));
+AOTI_TORCH_EXPORT AOTITorchError
+aoti_torch_library_impl(TorchLibraryHandle library, const char* name,
+                        void (*kernel)(StableIValue* stack, uint64_t inputs, uint64_t outputs));
 AOTI_TORCH_EXPORT AOTITorchError aoti_torch_library_def(TorchLibraryHandle library,
                                                         const char* schema);
 // Takes back what was registered through the library.
@@ -189,10 +186,10 @@ AOTI_TORCH_EXPORT AOTITorchError aoti_torch_create_cuda_guard(int32_t device_ind
 AOTI_TORCH_EXPORT AOTITorchError aoti_torch_delete_cuda_guard(CUDAGuardHandle guard);
 AOTI_TORCH_EXPORT AOTITorchError aoti_torch_cuda_guard_set_index(CUDAGuardHandle guard,
                                                                  int32_t device_index);
-AOTI_TORCH_EXPORT AOTITorchError aoti_torch_create_cuda_stream_guard(
-    void* stream, int32_t device_index, CUDAStreamGuardHandle* result);
-AOTI_TORCH_EXPORT AOTITorchError
-aoti_torch_delete_cuda_stream_guard(CUDAStreamGuardHandle guard);
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_create_cuda_stream_guard(void* stream,
+                                                                     int32_t device_index,
+                                                                     CUDAStreamGuardHandle* result);
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_delete_cuda_stream_guard(CUDAStreamGuardHandle guard);
 AOTI_TORCH_EXPORT AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device_index,
                                                                     void** result);
 AOTI_TORCH_EXPORT AOTITorchError aoti_torch_cuda_caching_allocator_raw_alloc(uint64_t bytes,
@@ -211,9 +208,9 @@ AOTI_TORCH_EXPORT void aoti_torch_warn(const char* function, const char* file, u
 
 }  // extern "C"
 
-#define AOTI_TORCH_CHECK(condition, ...)                                                     \
-  if (!(condition)) {                                                                        \
-    aoti_torch_check(false, __func__, __FILE__, static_cast<uint32_t>(__LINE__),             \
+#define AOTI_TORCH_CHECK(condition, ...)                                                           \
+  if (!(condition)) {                                                                              \
+    aoti_torch_check(false, __func__, __FILE__, static_cast<uint32_t>(__LINE__),                   \
                      (STD_TORCH_CHECK_MSG(condition, "", ##__VA_ARGS__) + std::string()).c_str()); \
   }
 #define AOTI_TORCH_WARN(...) \

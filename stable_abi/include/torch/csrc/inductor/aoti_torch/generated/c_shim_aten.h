@@ -16,14 +16,12 @@ AOTI_TORCH_EXPORT AOTITorchError aoti_torch_aten_fill__Scalar(AtenTensorHandle s
 AOTI_TORCH_EXPORT AOTITorchError aoti_torch_aten_narrow(AtenTensorHandle self, int64_t dim,
                                                         int64_t start, int64_t length,
                                                         AtenTensorHandle* result);
-AOTI_TORCH_EXPORT AOTITorchError
-aoti_torch_aten_new_empty(AtenTensorHandle self, const int64_t* size, int64_t size_len,
-                          int32_t* dtype, int32_t* layout, int32_t* device, int32_t device_index,
-                          int32_t* pin_memory, AtenTensorHandle* result);
-AOTI_TORCH_EXPORT AOTITorchError
-aoti_torch_aten_new_zeros(AtenTensorHandle self, const int64_t* size, int64_t size_len,
-                          int32_t* dtype, int32_t* layout, int32_t* device, int32_t device_index,
-                          int32_t* pin_memory, AtenTensorHandle* result);
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_aten_new_empty(
+    AtenTensorHandle self, const int64_t* size, int64_t size_len, int32_t* dtype, int32_t* layout,
+    int32_t* device, int32_t device_index, int32_t* pin_memory, AtenTensorHandle* result);
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_aten_new_zeros(
+    AtenTensorHandle self, const int64_t* size, int64_t size_len, int32_t* dtype, int32_t* layout,
+    int32_t* device, int32_t device_index, int32_t* pin_memory, AtenTensorHandle* result);
 AOTI_TORCH_EXPORT AOTITorchError aoti_torch_aten_pad(AtenTensorHandle self, const int64_t* pad,
                                                      int64_t pad_len, const char* mode,
                                                      double* value, AtenTensorHandle* result);

@@ -12,8 +12,7 @@ from typing import Any, Callable, Dict, Optional, Set
 from treadle import distributed as dist
 from treadle._C import Tensor
 from treadle.distributed._grad_bucket import GradBucket
-
-from ..modules.module import Module
+from treadle.nn.modules.module import Module
 
 
 @dataclass

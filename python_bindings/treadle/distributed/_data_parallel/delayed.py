@@ -13,7 +13,7 @@ from treadle import distributed as dist
 from treadle._C import Tensor
 from treadle.autograd.grad_mode import no_grad
 
-from ._module_state import broadcast_all
+from .module_state import broadcast_all
 
 
 class Delayed:

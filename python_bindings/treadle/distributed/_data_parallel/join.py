@@ -11,10 +11,10 @@ from treadle import _C
 from treadle import distributed as dist
 from treadle.distributed.algorithms.join import JoinHook
 
-from ._module_state import broadcast_all
+from .module_state import broadcast_all
 
 if TYPE_CHECKING:
-    from .distributed import DistributedDataParallel
+    from .model import DistributedDataParallel
 
 
 class DataParallelJoinHook(JoinHook):

@@ -21,8 +21,8 @@ from treadle.distributed._grad_bucket import GradBucket, tensor_of
 from treadle.distributed._sparse import sum_of_sparse
 from treadle.sparse import sparse_coo_tensor
 
-from ._buckets import Bucket, assign
-from ._outputs import reached_from
+from .buckets import Bucket, assign
+from .outputs import reached_from
 
 _MOST_NAMES = 8
 
@@ -139,7 +139,7 @@ class Reducer:
         self._unused = set()
         if self._finds_unused():
             reached = {self._index_of.get(i) for i in reached_from(outputs)}
-            self._unused = set(range(len(self.parameters))) - reached  # type: ignore[arg-type]
+            self._unused = set(range(len(self.parameters))) - reached
         elif self._times is not None:
             self._unused = {i for i in range(len(self.parameters)) if not self._times.get(i)}
         for output in outputs:
@@ -373,8 +373,9 @@ class Reducer:
                 self._used = set()
                 self._find_used_by_all()
             self._finish_buckets()
-        if self._learns():
-            self._times = {}
+        if self._learns():  # as far as the others can tell
+            every = range(len(self.parameters))
+            self._times = {index: 1 for index in every if index not in self._never_used}
         if self.static or not self.options.find_unused:
             self._may_rebuild = True
 
