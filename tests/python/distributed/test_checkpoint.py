@@ -1,5 +1,5 @@
-"""Checkpoints of several processes: the format, damaged and hostile files, saves that are killed, and
-errors that all processes get."""
+"""Checkpoints of several processes: the format, damaged and hostile files, saves that are killed,
+and errors that all processes get."""
 
 # SPDX-License-Identifier: Apache-2.0
 

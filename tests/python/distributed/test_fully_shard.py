@@ -1,5 +1,5 @@
-"""fully_shard(): training with spread parameters is training of one process with the whole batch, in
-less memory."""
+"""fully_shard(): training with spread parameters is training of one process with the whole batch,
+in less memory."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -421,7 +421,8 @@ def _load(path: str, model: Any, pair: Any) -> None:
 
 
 def _copies_of_shards(rank: int, world: int, path: str) -> None:
-    """A mesh of two dimensions: copies of shards; and shards of what is split by columns and rows."""
+    """A mesh of two dimensions: copies of shards; and shards of what is split by columns and
+    rows."""
     from treadle.distributed.device_mesh import init_device_mesh
     from treadle.distributed.fsdp import fully_shard
     from treadle.distributed.tensor import Replicate, Shard
