@@ -1,5 +1,5 @@
-"""Checkpoints of several processes: the format, damaged and hostile files, saves that are killed, and
-errors that all processes get."""
+"""Checkpoints of several processes: the format, damaged and hostile files, saves that are killed,
+and errors that all processes get."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -13,7 +13,7 @@ import pickle
 import pickletools
 import random
 import signal
-import time
+import sys
 from pathlib import Path
 from typing import Any, Callable
 
@@ -297,31 +297,54 @@ def test_metadata_of_older_versions(tmp_path: Path) -> None:
 # ---- saves that are killed ----
 
 
-def _save_again_and_again(path: str) -> None:
-    for value in range(1, 10**6):
-        dcp.save({"a": treadle.full((64, 64), value), "n": value}, checkpoint_id=path)
+def _save(path: str, value: int) -> None:
+    dcp.save({"a": treadle.full((64, 64), float(value)), "n": value}, checkpoint_id=path)
+
+
+def _steps_of_a_save(path: str) -> int:
+    """How many functions are called or return in a save."""
+    count = [0]
+
+    def step(*event: Any) -> None:
+        count[0] += 1
+
+    sys.setprofile(step)
+    _save(path, 0)
+    sys.setprofile(None)
+    return count[0]
+
+
+def _killed_at(path: str, value: int, place: int) -> None:
+    """Save, until so many functions were called or returned."""
+    left = [place]
+
+    def step(*event: Any) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(step)
+    _save(path, value)
 
 
 def test_a_killed_save_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
     path, chance = str(tmp_path), random.Random(5)
-    dcp.save({"a": treadle.zeros(64, 64), "n": 0}, checkpoint_id=path)
-    seen = set()
-    for _ in range(12):
+    _save(path, 0)
+    steps, before, outcomes = _steps_of_a_save(path), 0, set()
+    for value, place in enumerate([1, steps - 5, *(chance.randrange(1, steps) for _ in range(12))]):
         process = multiprocessing.get_context("fork").Process(
-            target=_save_again_and_again, args=(path,)
+            target=_killed_at, args=(path, value + 1, place)
         )
         process.start()
-        try:
-            time.sleep(0.02 + chance.random() * 0.05)
-        finally:
-            os.kill(process.pid or 0, signal.SIGKILL)
-            process.join()
+        process.join()
         found = {"a": treadle.zeros(64, 64), "n": -1}
         dcp.load(found, checkpoint_id=path)
         assert found["a"].unique().tolist() == [found["n"]]
-        seen.add(found["n"])
-    assert len(seen) > 1
-    dcp.save({"a": treadle.zeros(64, 64), "n": 0}, checkpoint_id=path)
+        assert found["n"] in (before, value + 1)
+        outcomes.add(found["n"] == before)
+        before = found["n"]
+    assert outcomes == {True, False}
+    _save(path, 0)
     assert len(os.listdir(path)) == 2  # what the killed ones left is gone
 
 

@@ -1,5 +1,5 @@
-"""fully_shard(): training with spread parameters is training of one process with the whole batch, in
-less memory."""
+"""fully_shard(): training with spread parameters is training of one process with the whole batch,
+in less memory."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -92,11 +92,11 @@ OPTIMIZERS: Dict[str, Callable] = {
 }
 
 
-def _train(rank: int, world: int, optimizer: str, **options: Any) -> tuple:
-    """20 steps of a sharded model beside those of the same model in one process."""
+def _train(rank: int, world: int, optimizer: str, count: int = 20, **options: Any) -> tuple:
+    """Steps of a sharded model beside those of the same model in one process."""
     alone, model = made(), sharded(made(), **options)
     steps = [OPTIMIZERS[optimizer](m.parameters()) for m in (alone, model)]
-    for x in batches(20, 2 * world):
+    for x in batches(count, 2 * world):
         loss_of(alone, x).backward()
         loss_of(model, x.chunk(world)[rank]).backward()
         norms = [nn.utils.clip_grad_norm_(m.parameters(), 0.5) for m in (alone, model)]
@@ -421,13 +421,14 @@ def _load(path: str, model: Any, pair: Any) -> None:
 
 
 def _copies_of_shards(rank: int, world: int, path: str) -> None:
-    """A mesh of two dimensions: copies of shards; and shards of what is split by columns and rows."""
+    """A mesh of two dimensions: copies of shards; and shards of what is split by columns and
+    rows."""
     from treadle.distributed.device_mesh import init_device_mesh
     from treadle.distributed.fsdp import fully_shard
     from treadle.distributed.tensor import Replicate, Shard
 
     mesh = init_device_mesh("cpu", (2, world // 2), mesh_dim_names=("copies", "shards"))
-    trained_with = _train(rank, world, "adam", mesh=mesh)[1:]
+    trained_with = _train(rank, world, "adam", 6, mesh=mesh)[1:]
     assert trained_with[0].head.bias.placements == (Replicate(), Shard(0))
     # Averages over the copies only in the last of two backwards.
     alone, model = made(), sharded(made(), mesh=mesh)
@@ -446,7 +447,7 @@ def _copies_of_shards(rank: int, world: int, path: str) -> None:
     assert model.up.to_local().shape == (2, 4) and model.up.shape == (8, 4)
     assert model.down.to_local().shape == (1, 4) and model.down.shape == (2, 8)
     steps = [OPTIMIZERS["adam"](m.parameters()) for m in (alone, model)]
-    for x in batches(20, 4):
+    for x in batches(8, 4):
         loss_of(alone, x).backward()
         loss_of(model, x.chunk(2)[both.get_local_rank("data")]).backward()
         for step in steps:
@@ -469,9 +470,11 @@ def saved(tmp_path_factory: Any) -> str:
     return path
 
 
+@pytest.mark.slow
 def test_two_processes(saved: str) -> None:
     together(2, _all_of_two, saved)
 
 
+@pytest.mark.slow
 def test_one_process(saved: str) -> None:
     _load(saved, made(), made(Pair))

@@ -1,5 +1,5 @@
-"""What a checkpoint says of itself: for each key the shape, the dtype and the pieces of a tensor, or
-that it is another value.
+"""What a checkpoint says of itself: for each key the shape, the dtype and the pieces of a tensor,
+or that it is another value.
 
 The classes and their fields are those of PyTorch, because `.metadata` is a pickle of them.
 """

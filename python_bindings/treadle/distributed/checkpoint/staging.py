@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import abc
 import copy
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -47,14 +46,16 @@ def _copied(value: Any, cached: Any) -> Any:
     return copy.deepcopy(value)
 
 
-class AsyncStager(abc.ABC):
+class AsyncStager:
     """Makes the copies. One that returns a future may go on copying when stage() returns."""
 
     should_synchronize_after_execute = True
 
-    @abc.abstractmethod
     def stage(self, state_dict: STATE_DICT_TYPE) -> Union[Future, STATE_DICT_TYPE]:
         """The copy of a state dictionary, or a future of it."""
+        raise NotImplementedError(
+            f"stage: expected {type(self).__name__} to copy {len(state_dict)} keys, got no method"
+        )
 
     def synchronize_staging(self) -> None:
         """Wait for the copy."""

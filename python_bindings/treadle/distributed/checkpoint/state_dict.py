@@ -34,8 +34,8 @@ class StateDictOptions:
     """How states are taken and given.
 
     full_state_dict: whether states have whole tensors instead of DTensors.
-    cpu_offload: whether tensors go to the CPU; with `full_state_dict` only in the first process, and
-        the others get an empty state.
+    cpu_offload: whether tensors go to the CPU; with `full_state_dict` only in the first process,
+        and the others get an empty state.
     ignore_frozen_params: whether parameters without gradient are left out.
     keep_submodule_prefixes: with `submodules`, whether keys have the names of these.
     strict: whether all keys have to be there when a state is given.

@@ -92,7 +92,7 @@ def fully_shard(
 def _class_of(cls: type) -> type:
     """The class with the methods of FSDPModule."""
     if cls not in _classes:
-        body = {"__deepcopy__": _no_copy, "__module__": cls.__module__}
+        body = {"__deepcopy__": _no_copy, "__module__": cls.__module__, "_fsdp_original": cls}
         _classes[cls] = type(f"FSDP{cls.__name__}", (FSDPModule, cls), body)
     return _classes[cls]
 
@@ -121,11 +121,9 @@ class FSDPModule:
     """The methods that fully_shard() gives to a module."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """A module of the original class, not sharded."""
-        original = cls.__mro__[2]
-        made = original.__new__(original, *args, **kwargs)
-        made.__init__(*args, **kwargs)
-        return made
+        """Of a class that fully_shard() made: a module of the original class, not sharded."""
+        original = vars(cls).get("_fsdp_original")
+        return super().__new__(cls) if original is None else original(*args, **kwargs)
 
     def _get_fsdp_state(self) -> State:
         state = state_of(self)

@@ -1,5 +1,5 @@
-"""What FullyShardedDataParallel does before it shards: it finds the mesh and the dtypes, wraps modules
-inside, and gives parameters their values.
+"""What FullyShardedDataParallel does before it shards: it finds the mesh and the dtypes, wraps
+modules inside, and gives parameters their values.
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,5 @@
-"""The states of FullyShardedDataParallel's modules and their optimisers: of which type they are, and
-the functions of the class that give and take those of optimisers.
+"""The states of FullyShardedDataParallel's modules and their optimisers: of which type they are,
+and the functions of the class that give and take those of optimisers.
 """
 
 # SPDX-License-Identifier: Apache-2.0
