@@ -152,7 +152,9 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--plain", action="store_true", help="do not shape the links")
     parser.add_argument("--predict", action="store_true", help="measure nothing")
-    parser.add_argument("--requests", type=float, default=20000.0, help="of the store, a second")
+    parser.add_argument(
+        "--requests", type=float, default=1400.0, help="that the store answers a second"
+    )
     options = parser.parse_args()
     if options.predict:
         predict(options.requests)

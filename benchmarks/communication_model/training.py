@@ -60,7 +60,8 @@ def best(model: Model, bucket: float, link: Link, ranks: int) -> Tuple[str, floa
 
 
 def limits(ranks: int, requests: float, jitter: float = 0.02, local: int = 8) -> Dict[str, float]:
-    """What grows with the number of ranks, each of which is connected to all others.
+    """What grows with the number of ranks, for each group of all: each rank is connected to all
+    others, and asks the store twice for each, whether its address is there and what it is.
 
     `requests` is how many requests a second the store answers; a step's time varies by `jitter` of
     itself, as a standard deviation; `local` ranks share a machine.
@@ -68,8 +69,8 @@ def limits(ranks: int, requests: float, jitter: float = 0.02, local: int = 8) ->
     return {
         "sockets of a process": ranks - 1,
         "sockets of a machine": local * (ranks - 1),
-        "requests to the store": ranks * (ranks - 1),
-        "seconds of the store": ranks * (ranks - 1) / requests,
+        "requests to the store": 2 * ranks * (ranks - 1),
+        "seconds of the store": 2 * ranks * (ranks - 1) / requests,
         # The largest of n values of a normal distribution.
         "slowest rank": jitter * math.sqrt(2 * math.log(ranks)),
     }

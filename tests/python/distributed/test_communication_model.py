@@ -67,7 +67,7 @@ def test_predictions(folder: None) -> None:
     assert whole == pytest.approx(costs.ring_all_reduce(slow, 64, 4 * 25.6e6))
     grown = training.limits(1024, 20000.0)
     assert grown["sockets of a process"] == 1023
-    assert grown["requests to the store"] == 1024 * 1023
+    assert grown["requests to the store"] == 2 * 1024 * 1023
 
 
 def test_a_measurement(folder: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import socket
 import traceback
@@ -16,6 +17,8 @@ import pytest
 import treadle
 import treadle.distributed as dist
 from treadle import nn
+from treadle.distributed.device_mesh import init_device_mesh
+from treadle.distributed.fsdp import fully_shard
 from treadle.distributed.pipelining import (
     PipelineStage,
     Schedule1F1B,
@@ -45,6 +48,7 @@ from treadle.distributed.pipelining.microbatch import (
 )
 from treadle.distributed.pipelining.schedules import PipelineScheduleMulti, get_schedule_class
 from treadle.nn import functional as F
+from treadle.nn.parallel import DistributedDataParallel
 
 BATCH, WIDTH, CLASSES, PARTS, STEPS = 16, 8, 5, 4, 20
 
@@ -209,6 +213,47 @@ def test_all_schedules_train_as_one_process(world: int) -> None:
     assert sorted(found) == sorted(SCHEDULES)
     for name, losses in found.items():
         assert losses == pytest.approx(alone, abs=1e-5), name
+
+
+def _train_in_two_ways(rank: int, world: int) -> List[str]:
+    """Pipelines of two ranks, two of them, each with half of the batch."""
+    mesh = init_device_mesh("cpu", (2, world // 2), mesh_dim_names=("data", "stages"))
+    group, place = mesh["stages"].get_group(), mesh["stages"].get_local_rank()
+    share = slice(0, 8) if mesh["data"].get_local_rank() == 0 else slice(8, 16)
+    treadle.manual_seed(1)
+    x, y = treadle.randn(16, WIDTH), treadle.randn(16, WIDTH)
+    done = []
+    for kind, local in ((Schedule1F1B, 1), (ScheduleInterleaved1F1B, 2)):
+        parts = [nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(2 * local)]
+        for wrap in (
+            lambda part: DistributedDataParallel(part, process_group=mesh["data"].get_group()),
+            lambda part: fully_shard(part, mesh=mesh["data"]),
+        ):
+            alone = nn.Sequential(*copy.deepcopy(parts))
+            mine = [wrap(copy.deepcopy(parts[s])) for s in range(place, 2 * local, 2)]
+            stages = [
+                PipelineStage(part, place + 2 * i, 2 * local, "cpu", group=group)
+                for i, part in enumerate(mine)
+            ]
+            schedule = kind(stages[0] if local == 1 else stages, PARTS, F.mse_loss)
+            for model in (alone, *mine):
+                model.zero_grad()
+            given = [x[share]] if place == 0 else []
+            schedule.step(*given, target=y[share] if place else None)
+            F.mse_loss(alone(x), y).backward()
+            for stage, part in zip(stages, mine):
+                wanted = alone[stage.stage_index].parameters()
+                for parameter, other in zip(part.parameters(), wanted):
+                    found = parameter.grad
+                    found = found.full_tensor() if hasattr(found, "full_tensor") else found
+                    assert treadle.allclose(found, other.grad, atol=1e-6), (kind, type(part))
+            done.append(type(mine[0]).__name__)
+    return done
+
+
+def test_stages_are_data_parallel() -> None:
+    names = ["DistributedDataParallel", "FSDPSequential"] * 2
+    assert together(4, _train_in_two_ways) == [names] * 4
 
 
 # ---- Tables ----
@@ -451,6 +496,9 @@ def _many_things(rank: int, world: int, folder: str) -> Dict[str, Any]:
     found["rounds"] = _raised(ScheduleInterleaved1F1B, stages, 5)
     found["two"] = _raised(ScheduleZBVZeroBubble, [one], 2)
     found["unshard"] = _raised(ScheduleLoopedBFS, stages, 2, max_active_stages=2)
+    part = DistributedDataParallel(nn.Linear(2, 2))
+    parallel = [PipelineStage(part, s, 4, "cpu") for s in (rank, rank + 2)]
+    found["parallel"] = _raised(ScheduleInterleavedZeroBubble, parallel, 2)
     gpipe = ScheduleGPipe(one, 4, F.mse_loss)
     found["batch"] = _raised(gpipe.step, treadle.ones(6, 2), target=treadle.ones(8))
     found["target"] = _raised(gpipe.step, treadle.ones(8, 2), target=treadle.ones(6))
@@ -494,6 +542,8 @@ def test_steps_and_what_they_refuse(tmp_path: Path) -> None:
         "two": "ScheduleZBVZeroBubble: expected 2 stages on each rank, got 1",
         "unshard": "ScheduleLoopedBFS: expected max_active_stages = 3, unshard_lookahead = 'full', "
         "defer_reduce_grad_wait = False, as stages unshard themselves, got 2, 'full', False",
+        "parallel": "ScheduleInterleavedZeroBubble: expected modules that exchange no gradients, as "
+        "their backward pass is in two parts, got DistributedDataParallel",
         "batch": "step: expected dimension 0 of argument 0 to be a multiple of n_microbatches = 4, "
         "got shape [6, 2]",
         "target": "step: expected dimension 0 of target to be a multiple of n_microbatches = 4, "

@@ -29,7 +29,7 @@ def test_ray_goes_on_after_a_fault() -> None:
         env=dict(environment, OMP_NUM_THREADS="1"),
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
