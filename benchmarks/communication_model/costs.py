@@ -79,8 +79,8 @@ def halving_doubling_all_reduce(link: Link, ranks: int, size: float) -> float:
 
 
 def direct_all_reduce(link: Link, ranks: int, size: float) -> float:
-    """Up to 16 KiB: all to all, alpha + (n - 1) beta s. Above: each rank reduces a part and sends it
-    to all, 3 alpha + 2 (n - 1) / n beta s, with 2 alpha where the parts are small."""
+    """Up to 16 KiB: all to all, alpha + (n - 1) beta s. Above: each rank reduces a part and gives
+    it to all, 3 alpha + 2 (n - 1) / n beta s, with 2 alpha where the parts are small."""
     if size <= FLAT:
         return _readiness(link, ranks, size) + link.many(ranks - 1, size)
     return _readiness(link, ranks, size / ranks) + 2 * link.many(ranks - 1, size / ranks)
