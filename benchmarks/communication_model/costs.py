@@ -1,10 +1,11 @@
 """The time of communication by the alpha-beta model.
 
 A message of s bytes takes alpha + beta s seconds: `latency` and `per_byte` of a Link. Gloo sends it
-when the receiver has said that it is ready, which takes alpha too, unless it said so before. A rank
-sends and receives at once, each with the whole rate of its link. It spends `per_message` seconds on
-each message, which counts where it has many. Sizes are those of the tensor in bytes, for all_gather
-and reduce_scatter of the longer side; `ranks` is n in the formulas.
+when the receiver has said that it is ready, which takes alpha too, unless it said so before; only
+small messages of collective functions go at once. A rank sends and receives at once, each with the
+whole rate of its link. It spends `per_message` seconds on each message, which counts where it has
+many. Sizes are those of the tensor in bytes, for all_gather and reduce_scatter of the longer side;
+`ranks` is n in the formulas.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -15,7 +16,7 @@ import math
 from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 # Where the engine "gloo" changes its algorithm, and the size of its segments.
-FLAT, SEGMENT = 32768, 1 << 20
+FLAT, SEGMENT = 16384, 1 << 20
 
 
 class Link(NamedTuple):
@@ -45,6 +46,13 @@ def _rounds(ranks: int) -> int:
     return math.ceil(math.log2(ranks))
 
 
+def _readiness(link: Link, ranks: int, size: float) -> float:
+    """The time in which the receiver of a message of a collective function says that it is ready:
+    none for a small message."""
+    small = 16384 if ranks <= 64 else 2048
+    return 0.0 if size <= small else link.latency
+
+
 def point_to_point(link: Link, ranks: int, size: float) -> float:
     """2 alpha + beta s"""
     return link.meet(size)
@@ -71,16 +79,16 @@ def halving_doubling_all_reduce(link: Link, ranks: int, size: float) -> float:
 
 
 def direct_all_reduce(link: Link, ranks: int, size: float) -> float:
-    """Up to 32 KiB: all to all, 2 alpha + (n - 1) beta s. Above: each rank reduces a part and sends
-    it to all, 3 alpha + 2 (n - 1) / n beta s."""
+    """Up to 16 KiB: all to all, alpha + (n - 1) beta s. Above: each rank reduces a part and gives
+    it to all, 3 alpha + 2 (n - 1) / n beta s, with 2 alpha where the parts are small."""
     if size <= FLAT:
-        return link.latency + link.many(ranks - 1, size)
-    return link.latency + 2 * link.many(ranks - 1, size / ranks)
+        return _readiness(link, ranks, size) + link.many(ranks - 1, size)
+    return _readiness(link, ranks, size / ranks) + 2 * link.many(ranks - 1, size / ranks)
 
 
 def direct_all_gather(link: Link, ranks: int, size: float) -> float:
-    """2 alpha + (n - 1) / n beta s: each rank sends its part to all."""
-    return link.latency + link.many(ranks - 1, size / ranks)
+    """2 alpha + (n - 1) / n beta s: each rank sends its part to all; alpha where it is small."""
+    return _readiness(link, ranks, size / ranks) + link.many(ranks - 1, size / ranks)
 
 
 # The same messages in the other direction, or in both.
@@ -88,8 +96,8 @@ direct_reduce_scatter = direct_all_to_all = direct_all_gather
 
 
 def tree_broadcast(link: Link, ranks: int, size: float) -> float:
-    """alpha + log2(n) (alpha + beta s)"""
-    return link.latency + _rounds(ranks) * link.send(size)
+    """log2(n) (alpha + beta s), and alpha where it is not small"""
+    return _readiness(link, ranks, size) + _rounds(ranks) * link.send(size)
 
 
 def chain_broadcast(link: Link, ranks: int, size: float) -> float:
@@ -98,13 +106,13 @@ def chain_broadcast(link: Link, ranks: int, size: float) -> float:
 
 
 def broadcast(link: Link, ranks: int, size: float) -> float:
-    """A tree up to 32 KiB, a chain above."""
+    """A tree up to 16 KiB, a chain above."""
     return (tree_broadcast if size <= FLAT or ranks == 2 else chain_broadcast)(link, ranks, size)
 
 
 def barrier(link: Link, ranks: int, size: float) -> float:
-    """2 log2(n) alpha: after step k a rank knows of 2^k others."""
-    return _rounds(ranks) * link.meet(0)
+    """log2(n) alpha: after step k a rank knows of 2^k others."""
+    return _rounds(ranks) * link.send(0)
 
 
 # What the collectives of the engine "gloo" cost, and algorithms made of send() and recv().

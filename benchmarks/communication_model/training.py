@@ -60,17 +60,18 @@ def best(model: Model, bucket: float, link: Link, ranks: int) -> Tuple[str, floa
 
 
 def limits(ranks: int, requests: float, jitter: float = 0.02, local: int = 8) -> Dict[str, float]:
-    """What grows with the number of ranks, for each group of all: each rank is connected to all
-    others, and asks the store twice for each, whether its address is there and what it is.
+    """What grows with the number of ranks, for each group of all: each rank has two connections to
+    each other one, for small messages and for large ones, and asks the store twice for each of
+    them, whether its address is there and what it is.
 
     `requests` is how many requests a second the store answers; a step's time varies by `jitter` of
     itself, as a standard deviation; `local` ranks share a machine.
     """
     return {
-        "sockets of a process": ranks - 1,
-        "sockets of a machine": local * (ranks - 1),
-        "requests to the store": 2 * ranks * (ranks - 1),
-        "seconds of the store": 2 * ranks * (ranks - 1) / requests,
+        "sockets of a process": 2 * (ranks - 1),
+        "sockets of a machine": 2 * local * (ranks - 1),
+        "requests to the store": 4 * ranks * (ranks - 1),
+        "seconds of the store": 4 * ranks * (ranks - 1) / requests,
         # The largest of n values of a normal distribution.
         "slowest rank": jitter * math.sqrt(2 * math.log(ranks)),
     }

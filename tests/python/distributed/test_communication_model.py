@@ -39,7 +39,7 @@ def test_formulas_agree_where_they_must(folder: None) -> None:
     assert costs.halving_doubling_all_reduce(link, 8, size) == pytest.approx(
         2 * (6 * 0.5 + 7 / 8 * 0.25 * size)
     )
-    assert costs.barrier(link, 9, 0) == 4.0
+    assert costs.barrier(link, 9, 0) == 2.0
 
 
 def test_the_fit_finds_the_link(folder: None) -> None:
@@ -66,8 +66,8 @@ def test_predictions(folder: None) -> None:
     whole = training.exposed(training.RESNET50, 1e12, costs.ring_all_reduce, slow, 64)
     assert whole == pytest.approx(costs.ring_all_reduce(slow, 64, 4 * 25.6e6))
     grown = training.limits(1024, 20000.0)
-    assert grown["sockets of a process"] == 1023
-    assert grown["requests to the store"] == 2 * 1024 * 1023
+    assert grown["sockets of a process"] == 2 * 1023
+    assert grown["requests to the store"] == 4 * 1024 * 1023
 
 
 def test_a_measurement(folder: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -542,8 +542,8 @@ def test_steps_and_what_they_refuse(tmp_path: Path) -> None:
         "two": "ScheduleZBVZeroBubble: expected 2 stages on each rank, got 1",
         "unshard": "ScheduleLoopedBFS: expected max_active_stages = 3, unshard_lookahead = 'full', "
         "defer_reduce_grad_wait = False, as stages unshard themselves, got 2, 'full', False",
-        "parallel": "ScheduleInterleavedZeroBubble: expected modules that exchange no gradients, as "
-        "their backward pass is in two parts, got DistributedDataParallel",
+        "parallel": "ScheduleInterleavedZeroBubble: expected modules that exchange no gradients, "
+        "as their backward pass is in two parts, got DistributedDataParallel",
         "batch": "step: expected dimension 0 of argument 0 to be a multiple of n_microbatches = 4, "
         "got shape [6, 2]",
         "target": "step: expected dimension 0 of target to be a multiple of n_microbatches = 4, "
