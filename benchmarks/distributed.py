@@ -31,6 +31,7 @@ def functions(library: Any, dist: Any, size: int, ranks: int) -> Dict[str, Calla
     whole = library.ones(count)
     part = library.ones(max(1, count // ranks))
     several = library.ones(part.numel() * ranks)
+    other = library.empty(part.numel() * ranks)
     many = library.ones(count * ranks) if size <= LARGEST["all_gather"] else part
     return {
         "all_reduce": lambda: dist.all_reduce(whole, dist.ReduceOp.MAX),
@@ -38,7 +39,7 @@ def functions(library: Any, dist: Any, size: int, ranks: int) -> Dict[str, Calla
         "broadcast": lambda: dist.broadcast(whole, 0),
         "all_gather": lambda: dist.all_gather_into_tensor(many, whole),
         "reduce_scatter": lambda: dist.reduce_scatter_tensor(part, several, dist.ReduceOp.MAX),
-        "all_to_all": lambda: dist.all_to_all_single(several, several),
+        "all_to_all": lambda: dist.all_to_all_single(other, several),
         "barrier": dist.barrier,
     }
 
