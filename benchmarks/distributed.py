@@ -95,7 +95,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="only functions whose name contains this")
     args = parser.parse_args()
-    print(f"{'function':16s}{'ranks':>4s}{'bytes':>11s}{'Treadle':>12s}{'PyTorch':>12s}{'ratio':>8s}")
+    print(
+        f"{'function':16s}{'ranks':>4s}{'bytes':>11s}{'Treadle':>12s}{'PyTorch':>12s}{'ratio':>8s}"
+    )
     context = multiprocessing.get_context("spawn")
     for ranks in args.ranks:
         ports = free_ports(2)

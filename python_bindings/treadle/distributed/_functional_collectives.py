@@ -76,7 +76,9 @@ def all_reduce(self: Tensor, reduceOp: Union[str, AnyOp], group: Any) -> Tensor:
 
 
 def all_reduce_coalesced(
-    self: List[Tensor], reduceOp: Union[str, AnyOp], group: Any  # noqa: N803
+    self: List[Tensor],
+    reduceOp: Union[str, AnyOp],
+    group: Any,  # noqa: N803
 ) -> List[Tensor]:
     """As all_reduce(), of several tensors."""
     return [all_reduce(tensor, reduceOp, group) for tensor in self]
@@ -102,7 +104,10 @@ all_gather_into_tensor_coalesced = all_gather_single_coalesced
 
 
 def reduce_scatter_single(
-    self: Tensor, reduceOp: Union[str, AnyOp], scatter_dim: int, group: Any  # noqa: N803
+    self: Tensor,
+    reduceOp: Union[str, AnyOp],
+    scatter_dim: int,
+    group: Any,  # noqa: N803
 ) -> Tensor:
     """This process's piece, along a dimension, of the sum of all tensors."""
     found = _resolve(group)

@@ -1,9 +1,9 @@
 """Several calls as one: what is called within the block begins at its end.
 
-    with _coalescing_manager(async_ops=True) as several:
-        for tensor in tensors:
-            dist.all_reduce(tensor)
-    several.wait()
+with _coalescing_manager(async_ops=True) as several:
+    for tensor in tensors:
+        dist.all_reduce(tensor)
+several.wait()
 """
 
 # SPDX-License-Identifier: Apache-2.0

@@ -9,15 +9,15 @@ from typing import Any
 from treadle import distributed
 from treadle.distributed import *  # noqa: F403
 from treadle.distributed._world import _default as _get_default_group
-from treadle.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
-from treadle.distributed.debug import DebugLevel, get_debug_level
+from treadle.distributed._world import _world
+from treadle.distributed._world import group_of as _group_or_default_group
 from treadle.distributed.coalescing import CoalescingManager as _CoalescingManager
 from treadle.distributed.coalescing import coalescing_manager as _coalescing_manager
+from treadle.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
+from treadle.distributed.debug import DebugLevel, get_debug_level
 from treadle.distributed.groups import resolve_process_group as _resolve_process_group
 from treadle.distributed.groups import store_of
 from treadle.distributed.process_group import ProcessGroup
-from treadle.distributed._world import _world
-from treadle.distributed._world import group_of as _group_or_default_group
 
 
 def _rank_not_in_group(group: Any) -> bool:

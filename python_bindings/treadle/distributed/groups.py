@@ -130,17 +130,13 @@ def shrink_group(
         raise ValueError(f"{function}: expected a group that this process is a member of")
     excluded = set(ranks_to_exclude)
     if not excluded or not excluded <= set(range(old.size())):
-        raise ValueError(
-            f"{function}: expected ranks in [0, {old.size()}), got {sorted(excluded)}"
-        )
+        raise ValueError(f"{function}: expected ranks in [0, {old.size()}), got {sorted(excluded)}")
     if old.rank() in excluded:
         raise ValueError(
             f"{function}: expected ranks of other processes, got that of this one, {old.rank()}"
         )
     if shrink_flags not in (SHRINK_DEFAULT, SHRINK_ABORT):
-        raise ValueError(
-            f"{function}: expected SHRINK_DEFAULT or SHRINK_ABORT, got {shrink_flags}"
-        )
+        raise ValueError(f"{function}: expected SHRINK_DEFAULT or SHRINK_ABORT, got {shrink_flags}")
     if shrink_flags == SHRINK_ABORT:
         old.abort()
     members = [old.members[rank] for rank in range(old.size()) if rank not in excluded]
@@ -230,7 +226,7 @@ def resolve_process_group(name: str) -> ProcessGroup:
     raise ValueError(f"expected the name of a group of this process, got {name!r}")
 
 
-def store_of(group: AnyGroup = None) -> Store:
+def store_of() -> Store:
     """The store by which the processes found each other."""
     _default()
     assert _world.store is not None

@@ -199,9 +199,7 @@ def scatter(tensors: Sequence[Tensor], src: int = 0, group: Group = None) -> Ten
     return _Scatter.apply(src, _here(group), *tensors)
 
 
-def reduce(
-    tensor: Tensor, dst: int, op: AnyOp = ReduceOp.SUM, group: Group = None
-) -> Tensor:
+def reduce(tensor: Tensor, dst: int, op: AnyOp = ReduceOp.SUM, group: Group = None) -> Tensor:
     """In the process `dst` the sum of all tensors, or what else `op` makes of them."""
     return _Reduce.apply(dst, op, _here(group), tensor)
 
@@ -238,9 +236,7 @@ def all_to_all_single(
     group: Group = None,
 ) -> Tensor:
     """As all_to_all(), with tensors that are split along their first dimension."""
-    return _AllToAllSingle.apply(
-        _here(group), output, output_split_sizes, input_split_sizes, input
-    )
+    return _AllToAllSingle.apply(_here(group), output, output_split_sizes, input_split_sizes, input)
 
 
 def all_reduce(tensor: Tensor, op: AnyOp = ReduceOp.SUM, group: Group = None) -> Tensor:
