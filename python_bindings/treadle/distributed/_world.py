@@ -195,7 +195,8 @@ def init_process_group(
     """Join the group of all processes; returns when all have joined. They find each other by
     `init_method` (see rendezvous), by default env://, or by a store. Later calls wait for at most
     `timeout`, by default 30 minutes. `backend` is "gloo" (by default, on the CPU), "mpi"
-    in a program that mpirun started, which knows the ranks, one that was registered, or one for each type of device: "cpu:gloo,cuda:mine".
+    in a program that mpirun started, which knows the ranks, one that was registered, or one for
+    each type of device: "cpu:gloo,cuda:mine".
 
     ValueError if the group is there already, or something is missing; RuntimeError for a backend
     that is not there; DistNetworkError, DistStoreError if not all join in time.

@@ -205,8 +205,9 @@ def _make_gloo(store: Store, rank: int, members: List[int], name: str, timeout: 
         try:
             return store.get(key)
         except DistStoreError:
+            absent = members[int(key.rpartition("/")[2])]
             raise DistNetworkError(
-                f"init_process_group: expected rank {members[int(key.rpartition('/')[2])]} to join within "
+                f"init_process_group: expected rank {absent} to join within "
                 f"{timeout.total_seconds():g} s, got none"
             ) from None
 

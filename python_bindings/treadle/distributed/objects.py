@@ -209,8 +209,9 @@ def recv_object_list(
     group_src: Optional[int] = None,
     use_batch: bool = False,
 ) -> int:
-    """Replace the objects in the list by those that a process sends with send_object_list(); without
-    `src` the process whose message comes first. Returns its rank; -1 outside the group."""
+    """Replace the objects in the list by those that a process sends with send_object_list();
+    without `src` the process whose message comes first. Returns its rank; -1 outside the group.
+    """
     members = group_of(group)
     if members is None:
         return -1

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from datetime import timedelta
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, Sequence
 
 from treadle.distributed.errors import DistError, DistNetworkError
 from treadle.futures import Future, collect_all
@@ -84,7 +85,10 @@ class EngineWork(Work):
     def _then(self, after: Callable[[], None]) -> None:
         """Do this, too, when the data is there."""
         first = self._after
-        self._after = after if first is None else lambda: (first(), after(), None)[2]
+        if first is None:
+            self._after = after
+        else:
+            self._after = functools.partial(_both, first, after)
         if self._handle is None:
             self._ended()
 
@@ -164,12 +168,12 @@ class EngineWork(Work):
 class Works(Work):
     """Several of them as one."""
 
-    def __init__(self, works: List[Work], tensors: Any) -> None:
+    def __init__(self, works: Sequence[Work], tensors: Any) -> None:
         self._works = works
         self._tensors = tensors
 
     def is_completed(self) -> bool:
-        return all([work.is_completed() for work in self._works])
+        return all(work.is_completed() for work in self._works)
 
     def exception(self) -> Optional[BaseException]:
         errors = (work.exception() for work in self._works)
@@ -198,6 +202,11 @@ class Works(Work):
 
         collect_all([work.get_future() for work in self._works]).add_done_callback(finish)
         return future
+
+
+def _both(first: Callable[[], None], second: Callable[[], None]) -> None:
+    first()
+    second()
 
 
 def _dropped(_: Any) -> None:
