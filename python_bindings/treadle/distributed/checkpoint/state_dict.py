@@ -72,7 +72,7 @@ def _name_without_wrappers(model: Module, key: str, options: StateDictOptions) -
         is_wrapper = part in _WRAPPED or (
             part == "module" and isinstance(place, DistributedDataParallel)
         )
-        renamed = getattr(place, options.dsd_fqn_modifiers, dict)()
+        renamed: Dict[str, str] = getattr(place, options.dsd_fqn_modifiers, dict)()
         if not is_wrapper and part not in renamed.values():
             kept.append(part)
         place = getattr(place, part, None)
