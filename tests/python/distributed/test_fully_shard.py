@@ -249,6 +249,8 @@ def _by_hand(rank: int, world: int) -> None:
     meta.double()
     with treadle.no_grad():
         assert meta(treadle.ones(1, 4).double()).dtype == treadle.float64
+    meta(treadle.ones(1, 4).double()).sum().backward()
+    assert meta.head.bias.grad.dtype == treadle.float64
     meta.reshard()  # the root's, which stay whole after forward
     assert all(a is b for a, b in zip(optimizer.param_groups[0]["params"], meta.parameters()))
     assert meta.head.bias.dtype == treadle.float64 == meta.head.bias.to_local().dtype

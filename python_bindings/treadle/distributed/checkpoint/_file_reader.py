@@ -114,7 +114,7 @@ class FileSystemReader(StorageReader):
                 planner.load_bytes(item, io.BytesIO(content))
             return
         try:
-            tensor = serialization.load(section, map_location="cpu", weights_only=True)  # type: ignore[arg-type]
+            tensor = serialization.load(section, map_location="cpu", weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
             raise RuntimeError(
                 f"load: expected a tensor in {path} for {index.fqn!r}, got something else ({error})"

@@ -59,7 +59,7 @@ def _path(*parts: Any) -> str:
     return str(pathlib.PurePath(*parts))
 
 
-def _record(cls: type) -> Entry:
+def _record(cls: Any) -> Entry:
     """The entry of a dataclass: it is made empty and given its fields, whose types are checked once
     all is read. Fields of later versions are passed by."""
     names = {field.name for field in dataclasses.fields(cls)}
@@ -116,9 +116,10 @@ def _check_tensor(fqn: str, saved: Any) -> None:
         isinstance(properties, TensorProperties) and isinstance(properties.dtype, _C.dtype),
         f"expected a dtype for {fqn!r}",
     )
-    size, chunks = getattr(saved, "size", None), getattr(saved, "chunks", None)
+    size: Any = getattr(saved, "size", None)
+    chunks: Any = getattr(saved, "chunks", None)
     expect(_are_numbers(size) and type(chunks) is list, f"expected shape and boxes for {fqn!r}")
-    for chunk in chunks:  # type: ignore[union-attr]
+    for chunk in chunks:
         offsets, sizes = getattr(chunk, "offsets", None), getattr(chunk, "sizes", None)
         expect(
             _are_numbers(offsets) and _are_numbers(sizes) and not outside(size, chunk),

@@ -121,5 +121,5 @@ def get_element(root_dict: Dict[str, Any], path: OBJ_PATH, default_value: Any = 
                 return default_value
         elif not isinstance(value, Mapping) or key not in value:
             return default_value
-        value = value[key]  # type: ignore[index]
+        value = value[key]
     return value

@@ -174,7 +174,8 @@ class FileSystemWriter(StorageWriter, BlockingAsyncStager):
 
     def _free_names(self, prefix: str, count: int) -> List[str]:
         """Names that no file of the checkpoint in the folder has."""
-        taken, number, found = set(self._names_there()), 0, []
+        taken, number = set(self._names_there()), 0
+        found: List[str] = []
         while len(found) < count:
             name = f"{prefix}{number}{DEFAULT_SUFFIX}"
             if name not in taken:

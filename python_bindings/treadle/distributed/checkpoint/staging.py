@@ -17,17 +17,9 @@ from treadle.distributed.checkpoint.metadata import STATE_DICT_TYPE
 
 def _copied(value: Any, cached: Any) -> Any:
     """A copy of tensors and containers, into the tensors of a former copy where they fit."""
+    if is_spread(value):
+        return _copied_spread(value, cached)
     if isinstance(value, Tensor):
-        if is_spread(value):
-            part = _copied(value.to_local(), cached.to_local() if is_spread(cached) else None)
-            return type(value).from_local(
-                part,
-                value.device_mesh,
-                value.placements,
-                run_check=False,
-                shape=value.shape,
-                stride=value.stride(),
-            )
         value = value.detach()
         fits = (
             isinstance(cached, Tensor)
@@ -40,10 +32,22 @@ def _copied(value: Any, cached: Any) -> Any:
         old = cached if isinstance(cached, dict) else {}
         return {key: _copied(entry, old.get(key)) for key, entry in value.items()}
     if type(value) in (list, tuple):
-        old = cached if type(cached) is type(value) and len(cached) == len(value) else ()
-        parts = zip(value, old or [None] * len(value))
+        same = type(cached) is type(value) and len(cached) == len(value)
+        parts = zip(value, cached if same else [None] * len(value))
         return type(value)(_copied(entry, former) for entry, former in parts)
     return copy.deepcopy(value)
+
+
+def _copied_spread(value: Any, cached: Any) -> Any:
+    part = _copied(value.to_local(), cached.to_local() if is_spread(cached) else None)
+    return type(value).from_local(
+        part,
+        value.device_mesh,
+        value.placements,
+        run_check=False,
+        shape=value.shape,
+        stride=value.stride(),
+    )
 
 
 class AsyncStager:

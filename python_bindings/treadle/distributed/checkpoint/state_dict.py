@@ -67,12 +67,12 @@ class StateDictOptions:
 def _name_without_wrappers(model: Module, key: str, options: StateDictOptions) -> str:
     """The name of a parameter or a buffer in the model alone."""
     place: Any = model
-    parts, kept = key.split("."), []
-    for part in parts:
+    kept: List[str] = []
+    for part in key.split("."):
         is_wrapper = part in _WRAPPED or (
             part == "module" and isinstance(place, DistributedDataParallel)
         )
-        renamed = getattr(place, options.dsd_fqn_modifiers, dict)()
+        renamed: Dict[str, str] = getattr(place, options.dsd_fqn_modifiers, dict)()
         if not is_wrapper and part not in renamed.values():
             kept.append(part)
         place = getattr(place, part, None)
@@ -246,7 +246,9 @@ def set_optimizer_state_dict(
         if state and "state" not in state:
             state = _optimizer_state.unflattened(state, list(parameters))
         if o.broadcast_from_rank0:
-            flat = dict(_optimizer_state.leaves(state)) if dist.get_rank() == 0 else {}
+            flat: Dict[Any, Any] = {}
+            if dist.get_rank() == 0:
+                flat = dict(_optimizer_state.leaves(state))
             state = _optimizer_state.nested(received(flat, adapt))
         elif o.full_state_dict:
             state = _optimizer_state.nested(

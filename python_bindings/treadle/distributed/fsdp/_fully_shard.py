@@ -14,6 +14,7 @@ only while it is used.
 from __future__ import annotations
 
 import functools
+import types
 from typing import Any, Callable, Dict, List, Optional, Set, Union
 
 from treadle import distributed as dist
@@ -266,7 +267,7 @@ def register_fsdp_forward_method(module: Module, method_name: str) -> None:
         args, kwargs = state._pre_forward(self, args, kwargs)
         return state._post_forward(self, args, method(self, *args, **kwargs))
 
-    setattr(module, method_name, with_parameters.__get__(module, type(module)))
+    setattr(module, method_name, types.MethodType(with_parameters, module))
 
 
 def share_comm_ctx(modules: List[FSDPModule]) -> None:

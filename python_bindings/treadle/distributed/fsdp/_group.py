@@ -29,7 +29,7 @@ class _Gather:
         for parameter, place in zip(parameters, sent.split(self.sizes)):
             parameter.write_rows(place)
         self.rows = _C.empty(dims.size, total, dtype=dtype)
-        self.work = dist.all_gather_into_tensor(
+        self.work: Any = dist.all_gather_into_tensor(
             self.rows.view(-1), sent, group=dims.group, async_op=True
         )
 
@@ -61,7 +61,7 @@ class _Reduction:
         if group.divide_factor is not None:
             sent /= group.divide_factor
         self.rows = _C.empty(total, dtype=dtype)
-        self.work = dist.reduce_scatter_tensor(
+        self.work: Any = dist.reduce_scatter_tensor(
             self.rows, sent.view(-1), self.op, dims.group, async_op=True
         )
 
@@ -154,8 +154,11 @@ class ParameterGroup:
     # ---- gradients ----
 
     def _listen(self, parameter: ShardedParameter) -> None:
-        if parameter.unsharded.requires_grad and id(parameter) not in self._listening:
-            self._listening[id(parameter)] = parameter.unsharded.register_post_accumulate_grad_hook(
+        # A conversion to another dtype makes another tensor.
+        whole = parameter.unsharded
+        if whole.requires_grad and self._listening.get(id(parameter)) is not whole:
+            self._listening[id(parameter)] = whole
+            whole.register_post_accumulate_grad_hook(
                 lambda _, key=id(parameter): self._gradient_is_there(key)
             )
 

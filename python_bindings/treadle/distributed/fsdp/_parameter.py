@@ -100,7 +100,9 @@ class ShardedParameter:
             local.numel() * local.element_size()
         ):
             local = local.clone()
-        self.sharded = Parameter(DTensor(local, self.spec), requires_grad=parameter.requires_grad)
+        self.sharded: Any = Parameter(
+            DTensor(local, self.spec), requires_grad=parameter.requires_grad
+        )
         for name, value in vars(parameter).items():
             if not name.startswith("_"):
                 setattr(self.sharded, name, value)

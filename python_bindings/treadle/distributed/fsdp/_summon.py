@@ -17,8 +17,8 @@ from treadle.nn import Parameter
 
 def _whole(parameter: ShardedParameter, with_grad: bool) -> Any:
     """The whole parameter; all processes call it."""
-    mine = parameter.sharded
-    whole = Parameter(mine.detach().full_tensor().clone(), requires_grad=mine.requires_grad)
+    mine: Any = parameter.sharded
+    whole: Any = Parameter(mine.detach().full_tensor().clone(), requires_grad=mine.requires_grad)
     if with_grad and mine.grad is not None:
         whole.grad = mine.grad.detach().full_tensor().clone()
     return whole
@@ -54,7 +54,7 @@ def summoned(
         if writeback:
             with no_grad():
                 for parameter, whole in zip(parameters, wholes):
-                    mine = parameter.sharded
+                    mine: Any = parameter.sharded
                     mine._local_tensor.copy_(sharded("", whole.detach(), mine)._local_tensor)
                     if with_grads and mine.grad is not None and whole.grad is not None:
                         grad = sharded("", whole.grad.detach(), mine)

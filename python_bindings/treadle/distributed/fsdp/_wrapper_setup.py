@@ -115,7 +115,7 @@ def wrap_inside(
         wrapping._wrap_targets(module, targets, cls)
         return
     for one in exempt:
-        one._wrap_overrides = overrides  # type: ignore[assignment]
+        one._wrap_overrides = overrides
 
     def decides(module: Module, recurse: bool, nonwrapped_numel: int) -> bool:
         is_apart = not recurse and bool(apart) and isinstance(module, apart)
@@ -131,7 +131,7 @@ def materialise(
 ) -> None:
     """Give memory and values to the own modules with parameters on the device "meta"."""
     places = [place for _, places in own_parameters([module], ignored) for place in places]
-    owners = {id(m): m for m, name in places if m._parameters[name].is_meta}  # type: ignore[union-attr]
+    owners = {id(m): m for m, name in places if m._parameters[name].is_meta}
     for owner in owners.values():
         if initialise is not None:
             initialise(owner)
@@ -142,7 +142,7 @@ def materialise(
                 f"FullyShardedDataParallel: expected {type(owner).__name__} on the device meta to "
                 "have reset_parameters(), or param_init_fn, got neither"
             )
-        owner.reset_parameters()  # type: ignore[operator]
+        owner.reset_parameters()
 
 
 def take_from_first(module: Module, ignored: Set[Any]) -> None:

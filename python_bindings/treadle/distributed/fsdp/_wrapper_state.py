@@ -63,10 +63,11 @@ def _given(value: Any, settings: StateDictSettings) -> Any:
     if not isinstance(value, Tensor):
         return value
     if isinstance(value, DTensor):
+        spread: Any = value.detach()
         if kind == StateDictType.FULL_STATE_DICT:
-            value = value.detach().full_tensor()
+            value = spread.full_tensor()
         elif kind == StateDictType.LOCAL_STATE_DICT:
-            value = value._local_tensor.detach()
+            value = spread.to_local()
     if config.offload_to_cpu:
         value = value.detach().cpu()
     return value

@@ -185,7 +185,8 @@ class FullyShardedDataParallel(States, Module):
         """Call a function with each module, which has its whole parameters meanwhile. What is
         written to them is kept."""
         with FullyShardedDataParallel.summon_full_params(self):
-            return super().apply(fn)
+            super().apply(fn)
+        return self
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[Tuple[str, Parameter]]:
         """The parameters, with the names that they have in the model alone."""
@@ -226,12 +227,13 @@ class FullyShardedDataParallel(States, Module):
         """Scale the gradients so that the norm of all of them, in all processes, is at most
         `max_norm`. Returns the norm. All processes call it."""
         with no_grad():
-            sharded, others = [], []
+            sharded: List[Any] = []
+            others: List[Any] = []
             for parameter in self.parameters():
                 if parameter.grad is not None:
                     spread = hasattr(parameter.grad, "_local_tensor")
                     (sharded if spread else others).append(parameter.grad)
-            local = [grad._local_tensor for grad in sharded]  # type: ignore[attr-defined]
+            local = [grad._local_tensor for grad in sharded]
             total = self._reduced_norm(local, others, float(norm_type))
             scale = _C.clamp(float(max_norm) / (total + 1e-6), max=1.0)
             for grad in (*local, *others):
