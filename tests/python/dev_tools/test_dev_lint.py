@@ -13,7 +13,9 @@ import pytest
 
 from tool_modules import importing
 
-LAYERS = "plugin/treadle <- core <- aten <- autograd <- plugin/host <- python_bindings"
+LAYERS = (
+    "plugin/treadle <- core <- aten <- autograd <- plugin/host <- stable_abi <- python_bindings"
+)
 CROWDED = "files beside each other, 40 allowed; split the folder by what its files are about"
 
 
