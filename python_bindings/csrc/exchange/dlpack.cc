@@ -161,6 +161,14 @@ Tensor from_capsule(PyObject* capsule) {
                            "expected a DLPack capsule that nobody has taken yet");
 }
 
+// The element types of all dtypes; one without bits is a dtype that others do not know.
+const auto dl_types = [] {
+  std::array<DLDataType, kNumDtypes> table{};
+  for (size_t i = 0; i < table.size(); ++i)
+    table[i] = find_dl(static_cast<ScalarType>(i)).value_or(DLDataType{});
+  return table;
+}();
+
 }  // namespace
 
 void refuse_export(const std::string& message) {
@@ -181,17 +189,10 @@ ScalarType dtype_of_dl(DLDataType type, const char* op) {
 }
 
 DLDataType dl_type(ScalarType dtype, const char* op) {
-  // No bits: a dtype that others do not know.
-  static const auto types = [] {
-    std::array<DLDataType, kNumDtypes> table{};
-    for (size_t i = 0; i < table.size(); ++i)
-      table[i] = find_dl(static_cast<ScalarType>(i)).value_or(DLDataType{});
-    return table;
-  }();
   const auto number = static_cast<size_t>(dtype);
-  check<ErrorKind::Type>(number < types.size() && types[number].bits != 0, OpName(op),
+  check<ErrorKind::Type>(number < dl_types.size() && dl_types[number].bits != 0, OpName(op),
                          "expected a dtype that others know, got ", dtype);
-  return types[number];
+  return dl_types[number];
 }
 
 void describe_tensor(const Tensor& t, DLTensor& out, const char* op) {

@@ -43,14 +43,13 @@ Device to_device_value(void* object) {
 void* from_device(Device device) { return wrap(device); }
 
 void warn(std::string_view text, const char* file, uint32_t line) noexcept {
-  if (!Py_IsInitialized()) return;
-  const PyGILState_STATE state = PyGILState_Ensure();
+  if (!interpreter_alive()) return;
+  const AcquireGil acquired;
   const std::string whole(text);
   // A filter may make an exception of it, for which there is no caller.
   if (PyErr_WarnExplicit(PyExc_UserWarning, whole.c_str(), file, static_cast<int>(line), nullptr,
                          nullptr) < 0)
     PyErr_WriteUnraisable(nullptr);
-  PyGILState_Release(state);
 }
 
 bool define_operator(const char* name) {

@@ -36,11 +36,6 @@ ENUMERATIONS: Dict[str, str] = {
     "distributed.algorithms._checkpoint.checkpoint_wrapper.CheckpointImpl": (
         "REENTRANT NO_REENTRANT"
     ),
-    "distributed.fsdp.BackwardPrefetch": "BACKWARD_PRE BACKWARD_POST",
-    "distributed.fsdp.ShardingStrategy": (
-        "FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD _HYBRID_SHARD_ZERO2"
-    ),
-    "distributed.fsdp.StateDictType": "FULL_STATE_DICT LOCAL_STATE_DICT SHARDED_STATE_DICT",
 }
 
 # Modules of this package by the names that pickles from before may have for them.
@@ -75,27 +70,9 @@ SAME_MODULES: Dict[str, str] = {
     "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.common": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp",
-    "distributed._composable.fsdp": "distributed.fsdp",
-    "distributed._tensor": "distributed.tensor",
-    "distributed.algorithms.join": "distributed.algorithms",
-    "distributed.checkpoint.default_planner": "distributed.checkpoint",
-    "distributed.checkpoint.filesystem": "distributed.checkpoint",
     "distributed.checkpoint.hf_storage": "distributed.checkpoint",
-    "distributed.checkpoint.metadata": "distributed.checkpoint",
-    "distributed.checkpoint.planner": "distributed.checkpoint",
-    "distributed.checkpoint.state_dict_loader": "distributed.checkpoint",
-    "distributed.checkpoint.state_dict_saver": "distributed.checkpoint",
-    "distributed.checkpoint.stateful": "distributed.checkpoint",
-    "distributed.checkpoint.storage": "distributed.checkpoint",
-    "distributed.fsdp._fully_shard": "distributed.fsdp",
-    "distributed.fsdp.api": "distributed.fsdp",
-    "distributed.fsdp.fully_sharded_data_parallel": "distributed.fsdp",
     "distributed.nn.api.remote_module": "distributed.nn",
-    "distributed.nn.functional": "distributed.nn",
-    "distributed.optim.post_localSGD_optimizer": "distributed.optim",
-    "distributed.optim.zero_redundancy_optimizer": "distributed.optim",
     "distributed.rpc.api": "distributed.rpc",
-    "distributed.tensor.parallel.style": "distributed.tensor.parallel",
     "export.exported_program": "export",
     "masked.maskedtensor.creation": "masked.maskedtensor.core",
     "nn.intrinsic": "ao.nn.intrinsic",
@@ -133,76 +110,10 @@ VALUES: Dict[str, Any] = {
 }
 
 MISSING: Dict[str, Dict[str, str]] = {
-    "DistributedDataParallel has no communication hooks": {
-        "distributed.algorithms.ddp_comm_hooks": "DDPCommHookType register_ddp_comm_hook",
-        "distributed.algorithms.ddp_comm_hooks.default_hooks": (
-            "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook "
-            "fp16_compress_wrapper noop_hook"
-        ),
-        "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": (
-            "PostLocalSGDState post_localSGD_hook"
-        ),
-        "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": (
-            "PowerSGDState batched_powerSGD_hook powerSGD_hook"
-        ),
-    },
-    "a checkpoint is written by one process, with torch.save": {
-        "distributed.checkpoint": (
-            "AsyncCheckpointerType BytesStorageMetadata CheckpointException ChunkStorageMetadata "
-            "DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter FsspecReader "
-            "FsspecWriter HuggingFaceStorageReader HuggingFaceStorageWriter LoadPlan LoadPlanner "
-            "Metadata QuantizedHuggingFaceStorageReader ReadItem STATE_DICT_TYPE SavePlan "
-            "SavePlanner Stateful StorageReader StorageWriter TensorStorageMetadata WriteItem "
-            "WriteResult _EmptyStateDictLoadPlanner async_save load "
-            "load_sharded_optimizer_state_dict load_state_dict save save_state_dict"
-        ),
-        "distributed.checkpoint._fsspec_filesystem": "FsspecReader FsspecWriter",
-        "distributed.checkpoint.format_utils": "dcp_to_torch_save torch_save_to_dcp",
-        "distributed.checkpoint.optimizer": "load_sharded_optimizer_state_dict",
-        "distributed.checkpoint.staging": "AsyncStager BlockingAsyncStager DefaultStager",
-        "distributed.checkpoint.state_dict": (
-            "DictValueType FQNS_T ListDictValueType OptimizerStateType StateDictOptions "
-            "get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict "
-            "set_optimizer_state_dict set_state_dict"
-        ),
-    },
     "a module is on one device; processes work together by torch.distributed": {
         "cuda.comm": "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter",
         "nn.parallel.comm": (
             "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter"
-        ),
-    },
-    "a module's layers are not spread over processes": {
-        "distributed.pipelining": (
-            "Pipe PipelineActivationLiveness PipelineStage PipelineStageInfo Schedule1F1B "
-            "ScheduleDualPipeV ScheduleGPipe ScheduleInterleaved1F1B "
-            "ScheduleInterleavedZeroBubble ScheduleLoopedBFS ScheduleZBVZeroBubble SplitPoint "
-            "analyze_pipeline_activation_liveness build_stage pipe_split pipeline"
-        ),
-        "distributed.pipelining.schedules": (
-            "PipelineScheduleMulti PipelineScheduleSingle get_schedule_class"
-        ),
-    },
-    "a module's parameters are not spread over processes": {
-        "distributed.fsdp": (
-            "CPUOffload CPUOffloadPolicy DataParallelMeshDims FSDPModule FlatParameter "
-            "FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel "
-            "GradientReductionHandle LocalOptimStateDictConfig LocalStateDictConfig "
-            "MixedPrecision MixedPrecisionPolicy OffloadPolicy OptimStateDictConfig "
-            "OptimStateKeyType ShardedOptimStateDictConfig ShardedStateDictConfig StateDictConfig "
-            "StateDictSettings UnshardHandle fully_shard register_fsdp_forward_method "
-            "share_comm_ctx"
-        ),
-        "distributed.fsdp._common_utils": "FSDPState TrainingState _FSDPState",
-        "distributed.fsdp._flat_param": "FlatParameter",
-        "distributed.fsdp._fsdp_param_group": "FSDPParamGroup",
-        "distributed.fsdp._runtime_utils": "_lazy_init",
-        "distributed.fsdp._unshard_param_utils": "_unshard_fsdp_state_params",
-        "distributed.fsdp.sharded_grad_scaler": "ShardedGradScaler",
-        "distributed.fsdp.wrap": (
-            "CustomPolicy ModuleWrapPolicy _module_wrap_policy _or_policy always_wrap_policy "
-            "enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy "
-            "transformer_auto_wrap_policy wrap"
         ),
     },
     "a process does not call functions in another": {
@@ -212,34 +123,6 @@ MISSING: Dict[str, Dict[str, str]] = {
             "method_factory new_method remote rpc_async rpc_sync shutdown"
         ),
         "distributed.rpc.functions": "async_execution",
-    },
-    "processes do not wait for a process that ends early": {
-        "distributed.algorithms": "Join JoinHook Joinable",
-        "distributed.algorithms._checkpoint.checkpoint_wrapper": (
-            "CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper"
-        ),
-        "distributed.algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
-    },
-    "a tensor is not spread over processes": {
-        "distributed.tensor": (
-            "DTensor distribute_module "
-            "distribute_tensor empty full linspace logspace ones rand randn zeros"
-        ),
-        "distributed.tensor._dtensor_spec": "DTensorSpec TensorMeta",
-        "distributed.tensor._utils": "compute_local_shape_and_global_offset",
-        "distributed.tensor.experimental": (
-            "context_parallel implicit_replication local_map register_sharding"
-        ),
-        "distributed.tensor.parallel": (
-            "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput "
-            "PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel "
-            "parallelize_module"
-        ),
-    },
-    "an optimizer's state is not spread over processes": {
-        "distributed.optim": (
-            "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer as_functional_optim"
-        ),
     },
     "attention has one implementation": {
         "nn.attention": (
@@ -276,13 +159,12 @@ MISSING: Dict[str, Dict[str, str]] = {
     },
     "vmap computes each sample by itself": {
         "_C._functorch": (
-            "_add_batch_dim _remove_batch_dim _unwrap_batched _wrap_for_grad "
-            "_unwrap_for_grad _wrap_functional_tensor current_level get_unwrapped "
-            "maybe_get_bdim maybe_get_level"
+            "_add_batch_dim _remove_batch_dim _unwrap_batched _wrap_for_grad _unwrap_for_grad "
+            "_wrap_functional_tensor current_level get_unwrapped maybe_get_bdim maybe_get_level"
         ),
         "_functorch.vmap": (
-            "_add_batch_dim _create_batched_inputs _maybe_remove_batch_dim _process_batched_inputs "
-            "_remove_batch_dim _unwrap_batched"
+            "_add_batch_dim _create_batched_inputs _maybe_remove_batch_dim "
+            "_process_batched_inputs _remove_batch_dim _unwrap_batched"
         ),
     },
     "control flow is Python's own": {
@@ -313,14 +195,13 @@ MISSING: Dict[str, Dict[str, str]] = {
             "LiteScriptModule LockingLogger LoggerBase ModuleDict NoopLogger OperatorInfo "
             "ParameterDict ScriptClass ScriptClassFunction ScriptDict ScriptDictIterator "
             "ScriptDictKeyIterator ScriptList ScriptListIterator ScriptMethod "
-            "ScriptModuleSerializer ScriptObject ScriptObjectProperty "
-            "SerializationStorageContext StaticModule ThroughputBenchmark Use "
-            "import_ir_module import_ir_module_from_buffer parse_ir parse_schema"
+            "ScriptModuleSerializer ScriptObject ScriptObjectProperty SerializationStorageContext "
+            "StaticModule ThroughputBenchmark Use import_ir_module import_ir_module_from_buffer "
+            "parse_ir parse_schema"
         ),
         "jit": (
             "ONNXTracedModule RecursiveScriptClass ScriptWarning TopLevelTracedModule "
-            "TracingCheckError export_opnames "
-            "jit_module_from_flatbuffer "
+            "TracingCheckError export_opnames jit_module_from_flatbuffer "
             "last_executed_optimized_graph save_jit_module_to_flatbuffer"
         ),
         "jit.quantized": "quantize_linear_modules quantize_rnn_cell_modules quantize_rnn_modules",
@@ -339,7 +220,6 @@ MISSING: Dict[str, Dict[str, str]] = {
     "Treadle does not turn programs into graphs that it could write as ONNX": {
         "onnx": "ExportableModule InputObserver JitScalarType ONNXProgram TensorProtoDataType",
         "onnx.errors": "OnnxExporterError SymbolicValueError UnsupportedOperatorError",
-        **{f"onnx.symbolic_opset{version}": "" for version in range(7, 21)},
         "onnx.utils": "export",
     },
     "Treadle has no sparse tensors of a fixed pattern, and solves no sparse systems": {
@@ -347,52 +227,6 @@ MISSING: Dict[str, Dict[str, str]] = {
             "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
             "SparseSemiStructuredTensorCUTLASS spsolve to_sparse_semi_structured"
         ),
-    },
-    "Treadle has only the collectives of torch.distributed": {
-        "distributed": (
-            "AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions "
-            "BroadcastOptions BuiltinCommHookType DeviceMesh GatherOptions GradBucket Logger "
-            "ProcessGroupGloo ProcessGroupNCCL ProcessGroupNCCL2 ProcessGroupNCCLLazy "
-            "QueueEmptyError ReduceOptions ReduceScatterOptions Reducer ScatterOptions "
-            "all_gather_coalesced all_gather_single all_reduce_coalesced breakpoint "
-            "gather_into_tensor gather_single get_backend_config get_backend_impl "
-            "get_default_backend_for_device get_pg_count init_device_mesh new_subgroups "
-            "new_subgroups_by_enumeration record_comm recv_object_list reduce_scatter_single "
-            "register_rendezvous_handler send_object_list set_timeout shrink_group split_group "
-            "supports_complex"
-        ),
-        "distributed._composable": "checkpoint contract replicate",
-        "distributed._functional_collectives": (
-            "AsyncCollectiveTensor all_gather_tensor all_gather_tensor_autograd all_reduce "
-            "all_reduce_coalesced all_to_all_single all_to_all_single_autograd broadcast "
-            "permute_tensor reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor"
-        ),
-        "distributed._shard.sharded_tensor": "Shard ShardedTensor ShardedTensorMetadata",
-        "distributed._shard.sharded_tensor.api": "ShardedTensor",
-        "distributed._state_dict_utils": (
-            "_broadcast_tensors _distribute_tensors _offload_state_dict_to_cpu"
-        ),
-        "distributed.collective_utils": (
-            "SyncPayload all_gather all_gather_object_enforce_type broadcast"
-        ),
-        "distributed.device_mesh": "BackendConfig DeviceMesh init_device_mesh",
-        "distributed.nn": (
-            "RemoteModule all_gather all_reduce all_to_all all_to_all_single broadcast gather "
-            "reduce reduce_scatter scatter"
-        ),
-        "distributed.rendezvous": "register_rendezvous_handler",
-        "distributed.utils": "_get_device_index _sync_module_states _to_kwargs",
-    },
-    "the library does not restart processes": {
-        "distributed.elastic.agent.server.api": "WorkerSpec WorkerState",
-        "distributed.elastic.multiprocessing": (
-            "DefaultLogsSpecs LogsDest LogsSpecs MultiprocessContext PContext ProcessFailure "
-            "RunProcsResult SignalException Std SubprocessContext start_processes to_map"
-        ),
-        "distributed.elastic.multiprocessing.errors": (
-            "ChildFailedError ErrorHandler ProcessFailure get_error_handler record"
-        ),
-        "distributed.elastic.utils.distributed": "get_free_port",
     },
     "processes do not share device memory": {
         "distributed._symmetric_memory": (
@@ -529,6 +363,60 @@ MISSING: Dict[str, Dict[str, str]] = {
         "_C._distributed_c10d": (
             "FakeProcessGroup FileStore HashStore PrefixStore ProcessGroup ReduceOp Store "
             "TCPStore Work"
+        ),
+    },
+    "there are no remote procedure calls, and no optimizers without state": {
+        "distributed.optim": "DistributedOptimizer as_functional_optim",
+    },
+    "sharded parameters are DTensors, not parts of one flat tensor": {
+        "distributed.fsdp": "DataParallelMeshDims FlatParameter GradientReductionHandle",
+        "distributed.fsdp._common_utils": "FSDPState TrainingState _FSDPState",
+        "distributed.fsdp._flat_param": "FlatParameter",
+        "distributed.fsdp._fsdp_param_group": "FSDPParamGroup",
+        "distributed.fsdp._runtime_utils": "_lazy_init",
+        "distributed.fsdp._unshard_param_utils": "_unshard_fsdp_state_params",
+    },
+    "attention is not spread over the parts of a sequence": {
+        "distributed.tensor.experimental": "context_parallel",
+    },
+    "a checkpointed module is no class of its own": {
+        "distributed.algorithms._checkpoint.checkpoint_wrapper": (
+            "CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper"
+        ),
+    },
+    "a checkpoint is a folder of files in PyTorch's format, and its parts have other names": {
+        "distributed.checkpoint": (
+            "FsspecReader FsspecWriter HuggingFaceStorageReader HuggingFaceStorageWriter "
+            "QuantizedHuggingFaceStorageReader load_sharded_optimizer_state_dict"
+        ),
+        "distributed.checkpoint._fsspec_filesystem": "FsspecReader FsspecWriter",
+        "distributed.checkpoint.optimizer": "load_sharded_optimizer_state_dict",
+        "distributed.checkpoint.state_dict": (
+            "DictValueType FQNS_T ListDictValueType OptimizerStateType"
+        ),
+    },
+    "the parts of process groups are others": {
+        "distributed": (
+            "Logger ProcessGroupGloo ProcessGroupNCCL ProcessGroupNCCL2 ProcessGroupNCCLLazy "
+            "Reducer breakpoint"
+        ),
+        "distributed._composable": "checkpoint contract replicate",
+        "distributed._functional_collectives": "AsyncCollectiveTensor",
+        "distributed._shard.sharded_tensor": "Shard ShardedTensor ShardedTensorMetadata",
+        "distributed._shard.sharded_tensor.api": "ShardedTensor",
+        "distributed._state_dict_utils": (
+            "_broadcast_tensors _distribute_tensors _offload_state_dict_to_cpu"
+        ),
+        "distributed.collective_utils": (
+            "SyncPayload all_gather all_gather_object_enforce_type broadcast"
+        ),
+        "distributed.device_mesh": "BackendConfig",
+        "distributed.nn": "RemoteModule",
+        "distributed.utils": "_get_device_index _sync_module_states _to_kwargs",
+    },
+    "a pipeline has only the schedules of its page": {
+        "distributed.pipelining": (
+            "PipelineActivationLiveness ScheduleDualPipeV analyze_pipeline_activation_liveness"
         ),
     },
 }

@@ -18,9 +18,9 @@ from treadle._C import Tensor
 from treadle._jit_internal import is_scripting
 from treadle.autograd.grad_mode import set_grad_enabled
 from treadle.utils._foreach_utils import (
-    _foreach_supported_types,
     _get_foreach_kernels_supported_devices,
     _get_fused_kernels_supported_devices,
+    _supported_types,
 )
 
 ParamsT = Union[Iterable[Tensor], Iterable[dict[str, Any]], Iterable[tuple[str, Tensor]]]
@@ -58,10 +58,10 @@ def _default_to_fused_or_foreach(
 
     fused_devices = _get_fused_kernels_supported_devices()
     fused = use_fused and all_on(
-        fused_devices, lambda p: type(p) in _foreach_supported_types and p.is_floating_point()
+        fused_devices, lambda p: type(p) in _supported_types() and p.is_floating_point()
     )
     devices = _get_foreach_kernels_supported_devices()
-    foreach = not fused and all_on(devices, lambda p: type(p) in _foreach_supported_types)
+    foreach = not fused and all_on(devices, lambda p: type(p) in _supported_types())
     return fused, foreach
 
 

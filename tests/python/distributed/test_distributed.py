@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import signal
 import socket
-import threading
 import time
 import traceback
 from datetime import timedelta

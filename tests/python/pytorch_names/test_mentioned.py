@@ -21,37 +21,44 @@ PAGE = "see docs/coming-from-pytorch.md"
 
 
 def test_a_module_of_names_imports_and_its_classes_are_refused_when_they_are_used() -> None:
-    from treadle.distributed.tensor import DTensor, distribute_tensor
+    from treadle.distributed._shard.sharded_tensor import Shard, ShardedTensor
+    from treadle.distributed.collective_utils import all_gather
 
-    assert treadle.distributed.tensor.DTensor is DTensor
+    name = "treadle.distributed._shard.sharded_tensor"
+    assert sys.modules[name].ShardedTensor is ShardedTensor
     with pytest.raises(NotImplementedError) as error:
-        DTensor(1, device=2)
-    name = "treadle.distributed.tensor"
-    reason = "only the name exists: a tensor is not spread over processes"
-    assert str(error.value) == f"{name}.DTensor: {reason}; {PAGE}"
+        ShardedTensor(1, device=2)
+    reason = "only the name exists: the parts of process groups are others"
+    assert str(error.value) == f"{name}.ShardedTensor: {reason}; {PAGE}"
     with pytest.raises(NotImplementedError) as error:
-        distribute_tensor(treadle.zeros(2), None)
-    assert str(error.value) == f"{name}.distribute_tensor: {reason}; {PAGE}"
+        all_gather(treadle.zeros(2))
+    called = "treadle.distributed.collective_utils.all_gather"
+    assert str(error.value) == f"{called}: {reason}; {PAGE}"
     with pytest.raises(AttributeError) as missing:
-        DTensor.from_local(1)
-    assert str(missing.value) == f"{name}.DTensor: {reason}; {PAGE} (asked for its from_local)"
+        Shard.from_local(1)
+    assert str(missing.value) == f"{name}.Shard: {reason}; {PAGE} (asked for its from_local)"
 
 
 def test_such_a_class_serves_where_a_program_only_mentions_it() -> None:
-    from treadle.distributed.fsdp import FSDPModule, FullyShardedDataParallel, ShardingStrategy
+    from treadle.distributed.algorithms._checkpoint.checkpoint_wrapper import (
+        CheckpointImpl,
+        CheckpointWrapper,
+    )
+    from treadle.distributed.fsdp import FlatParameter
 
-    assert not isinstance(treadle.nn.Linear(2, 2), (FSDPModule, FullyShardedDataParallel))
-    assert not hasattr(FSDPModule, "unshard")
-    assert FSDPModule[int] is FSDPModule
-    assert Optional[FSDPModule] == Optional[FSDPModule]
-    assert ShardingStrategy.NO_SHARD.name == "NO_SHARD"
+    assert not isinstance(treadle.nn.Linear(2, 2), (FlatParameter, CheckpointWrapper))
+    assert not hasattr(FlatParameter, "data")
+    assert FlatParameter[int] is FlatParameter
+    assert Optional[FlatParameter] == Optional[FlatParameter]
+    assert CheckpointImpl.NO_REENTRANT.name == "NO_REENTRANT"
 
-    class Both(treadle.nn.Module, FSDPModule): ...
+    class Both(treadle.nn.Module, FlatParameter): ...
 
-    class Abstract(FSDPModule, abc.ABC): ...
+    class Abstract(FlatParameter, abc.ABC): ...
 
-    assert issubclass(Both, FSDPModule) and Both.__name__ == "Both"
-    with pytest.raises(NotImplementedError, match=r"^treadle\.distributed\.fsdp\.FSDPModule: only"):
+    assert issubclass(Both, FlatParameter) and Both.__name__ == "Both"
+    refused = r"^treadle\.distributed\.fsdp\.FlatParameter: only"
+    with pytest.raises(NotImplementedError, match=refused):
         Abstract()
 
 
@@ -69,13 +76,13 @@ def test_modules_with_older_names_are_the_others() -> None:
 
 
 def test_exceptions_can_be_caught() -> None:
-    from treadle.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from treadle.jit import Error
     from treadle.package import PackagingError
 
-    assert issubclass(ChildFailedError, RuntimeError) and issubclass(PackagingError, RuntimeError)
+    assert issubclass(Error, RuntimeError) and issubclass(PackagingError, RuntimeError)
     try:
         raise ValueError("another")
-    except (ChildFailedError, ValueError) as error:
+    except (Error, PackagingError, ValueError) as error:
         assert str(error) == "another"
 
 
@@ -138,15 +145,15 @@ import treadle.run
 treadle.run.install()
 import torch
 assert "treadle._names.mentioned" not in sys.modules
-import torch.distributed.tensor.placement_types as types
-from torch.distributed.tensor import DTensor, Shard
+import torch.distributed._shard.sharded_tensor as sharded
+from torch.distributed._shard.sharded_tensor import ShardedTensor
 import torch.ao.quantization
 import torch.ao.nn.quantizable
 from torch._C._distributed_rpc import _is_current_rpc_agent_set
 assert _is_current_rpc_agent_set() is False
-assert torch.distributed.tensor.placement_types is types
-assert sys.modules["torch.distributed.tensor"] is sys.modules["treadle.distributed.tensor"]
-assert DTensor.__module__ == "torch.distributed.tensor"
+name = "distributed._shard.sharded_tensor"
+assert sys.modules[f"torch.{name}"] is sys.modules[f"treadle.{name}"] is sharded
+assert ShardedTensor.__module__ == f"torch.{name}"
 try:
     torch.ao.nn.quantizable.LSTM()
 except NotImplementedError as error:
