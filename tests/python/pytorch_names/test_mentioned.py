@@ -44,6 +44,7 @@ def test_such_a_class_serves_where_a_program_only_mentions_it() -> None:
         CheckpointImpl,
         CheckpointWrapper,
     )
+
     from treadle.distributed.fsdp import FlatParameter
 
     assert not isinstance(treadle.nn.Linear(2, 2), (FlatParameter, CheckpointWrapper))
@@ -63,10 +64,10 @@ def test_such_a_class_serves_where_a_program_only_mentions_it() -> None:
 
 
 def test_modules_with_older_names_are_the_others() -> None:
-    import treadle.distributed._tensor
     import treadle.nn.quantized
     import treadle.quantization.observer
 
+    import treadle.distributed._tensor
     from treadle.distributed.tensor.placement_types import Shard
 
     assert treadle.quantization is treadle.ao.quantization
@@ -76,8 +77,9 @@ def test_modules_with_older_names_are_the_others() -> None:
 
 
 def test_exceptions_can_be_caught() -> None:
-    from treadle.jit import Error
     from treadle.package import PackagingError
+
+    from treadle.jit import Error
 
     assert issubclass(Error, RuntimeError) and issubclass(PackagingError, RuntimeError)
     try:
