@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import socket
 import time
@@ -37,7 +38,8 @@ def _child(function: Callable, rank: int, world: int, url: str, args: tuple, res
         result = function(rank, world, *args)
         if dist.is_initialized():
             dist.destroy_process_group()
-        results.put((rank, result, None))
+        # Not by shared memory: the process may end before another one has opened it.
+        results.put((rank, pickle.dumps(result), None))
     except BaseException:
         results.put((rank, None, traceback.format_exc()))
 
@@ -58,7 +60,7 @@ def together(world: int, function: Callable, *args: Any) -> List[Any]:
         process.join()
     errors = [text for _, _, text in found if text]
     assert not errors, "\n".join(errors)
-    return [result for _, result, _ in sorted(found, key=lambda entry: entry[0])]
+    return [pickle.loads(result) for _, result, _ in sorted(found, key=lambda entry: entry[0])]
 
 
 def _numbers(rank: int, shape: Any, dtype: Any = np.float32) -> np.ndarray:
@@ -501,7 +503,7 @@ def test_a_dead_process_is_an_error() -> None:
     for process in processes:
         process.join()
     assert error is None, error
-    message, seconds = result
+    message, seconds = pickle.loads(result)
     assert "all_reduce: expected" in message and "rank 1" in message and "gone" in message
     assert seconds < 5
 

@@ -5,17 +5,13 @@
 from __future__ import annotations
 
 import copy
-import multiprocessing
-import socket
-import traceback
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import pytest
+from test_distributed import together
 
 import treadle
-import treadle.distributed as dist
 from treadle import nn
 from treadle.distributed.device_mesh import init_device_mesh
 from treadle.distributed.fsdp import fully_shard
@@ -51,41 +47,6 @@ from treadle.nn import functional as F
 from treadle.nn.parallel import DistributedDataParallel
 
 BATCH, WIDTH, CLASSES, PARTS, STEPS = 16, 8, 5, 4, 20
-
-
-def _child(function: Callable, rank: int, world: int, url: str, args: tuple, results: Any) -> None:
-    try:
-        treadle.set_num_threads(1)
-        dist.init_process_group("gloo", url, timedelta(seconds=30), world, rank)
-        result = function(rank, world, *args)
-        dist.destroy_process_group()
-        results.put((rank, result, None))
-    except BaseException:
-        results.put((rank, None, traceback.format_exc()))
-
-
-def together(world: int, function: Callable, *args: Any) -> List[Any]:
-    """The result of the function in each of so many processes of a group."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        url = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    processes = [
-        context.Process(target=_child, args=(function, rank, world, url, args, results))
-        for rank in range(world)
-    ]
-    try:
-        for process in processes:
-            process.start()
-        found = [results.get(timeout=60) for _ in processes]
-    finally:
-        for process in processes:
-            process.join(5)
-            process.kill()
-    errors = [text for _, _, text in found if text]
-    assert not errors, "\n".join(errors)
-    return [result for _, result, _ in sorted(found, key=lambda entry: entry[0])]
 
 
 class Block(nn.Module):

@@ -182,8 +182,6 @@ def test_a_file_that_a_process_left_in_the_middle(tmp_path: Path) -> None:
     assert second.get("a") == b"1" and not second.check(["b"])
     second.set("c", "3")
     assert first.multi_get(["a", "c"]) == [b"1", b"3"]
-    first.end()
-    assert not second.check(["a"])  # another file
 
 
 def test_servers() -> None:
@@ -328,3 +326,15 @@ def test_a_server_without_free_files() -> None:
     finally:
         process.kill()
         process.join()
+
+
+def test_a_file_that_was_removed_does_not_come_again(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    first, second = dist.FileStore(str(path)), dist.FileStore(str(path))
+    first.set("key", "value")
+    assert second.get("key") == b"value"
+    first.end()
+    with pytest.raises(dist.DistStoreError) as error:
+        second.check(["key"])
+    assert str(error.value) == f"expected the store in {path}, got none: it has ended"
+    assert not path.exists()

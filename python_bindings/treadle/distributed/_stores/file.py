@@ -18,6 +18,7 @@ from typing import Tuple
 
 from treadle.distributed._stores.base import Store
 from treadle.distributed._stores.table import READING, Answer, Request, Table
+from treadle.distributed.errors import DistStoreError
 
 _POLL = 0.01  # seconds between looks at the file
 
@@ -47,7 +48,7 @@ class FileStore(Store):
             time.sleep(min(_POLL, left))
 
     def _once(self, request: Request) -> Answer:
-        with open(self.path, "a+b") as file:
+        with open(self.path, "a+b", opener=self._open) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             self._replay(file)
             answer = self._table.apply(request)
@@ -57,6 +58,16 @@ class FileStore(Store):
                 file.flush()
                 self._replayed += len(line)
             return answer
+
+    def _open(self, path: str, flags: int) -> int:
+        # Another process may have ended the store: its file does not come again.
+        is_new = self._file == (-1, -1)
+        try:
+            return os.open(path, flags if is_new else flags & ~os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            if is_new:
+                raise
+            raise DistStoreError(f"expected {self._place()}, got none: it has ended") from None
 
     def _replay(self, file: object) -> None:
         descriptor: int = file.fileno()  # type: ignore[attr-defined]
