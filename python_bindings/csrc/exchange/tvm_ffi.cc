@@ -36,9 +36,10 @@ class Arguments {
 
   void add(const Tensor& t) {
     if (!t.defined()) return add_none();
-    DLTensor& described = tensors_[count_];
+    Any& value = next(kDLTensorPtr);
+    DLTensor& described = tensors_[count_ - 1];
     describe_tensor(t, described, function_.name.c_str());
-    next(kDLTensorPtr).as.pointer = &described;
+    value.as.pointer = &described;
   }
   void add(int64_t value, TypeIndex type = kInt) { next(type).as.integer = value; }
   void add(double value) { next(kFloat).as.number = value; }

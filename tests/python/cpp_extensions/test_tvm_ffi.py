@@ -141,6 +141,11 @@ def test_what_cannot_be_called_is_refused(library, tmp_path):
             "nothing: expected at most 32 arguments, got more",
         ),
         (
+            lambda: tvm_ffi.load_kernel(library, "nothing")(*[treadle.ones(2)] * 33),
+            ValueError,
+            "nothing: expected at most 32 arguments, got more",
+        ),
+        (
             lambda: tvm_ffi.load_kernel(library, "nothing")(treadle.empty(2, device="meta")),
             RuntimeError,
             "nothing: expected a strided tensor on the cpu, got one on meta of layout strided",
