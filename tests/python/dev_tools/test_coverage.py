@@ -56,11 +56,10 @@ def test_the_tables_of_names_are_those_of_the_page() -> None:
 
     reasons = set(coverage.explained().values())
     assert reasons >= set(MISSING)
-    assert coverage.reason_of("torch.distributed.tensor.DTensor") == (
-        "a tensor is not spread over processes"
-    )
+    name = "torch.distributed.tensor.experimental.context_parallel"
+    assert coverage.reason_of(name) == "attention is not spread over the parts of a sequence"
     assert coverage.reason_of("torch.add") is None
-    assert not coverage.works("torch.distributed.tensor.DTensor")
+    assert not coverage.works(name)
     assert coverage.is_name_only("torch.AliasDb") and not coverage.is_name_only("torch.add")
 
 

@@ -57,7 +57,7 @@ def test_the_page_is_written_between_its_marks(names: Any) -> None:
     assert made == f"before\n{begin}| name | reason |\n|---|---|\n| `a` | b |\n{end}after\n"
     with pytest.raises(names.DevError, match="has no place for the table of y"):
         names.with_table(text, "y", [])
-    assert "`torch.distributed.fsdp.*`" in "".join(names.table_of_mentioned())
+    assert "`torch.distributed.collective_utils.*`" in "".join(names.table_of_mentioned())
 
 
 def test_names_of_this_package() -> None:
