@@ -74,17 +74,23 @@ def describe(operator: Union[str, Callable], *args: Any, **kwargs: Any) -> str:
         if "::" in name:
             raise ValueError(f"explain: expected no arguments for an operator of a library, {name}")
         return "\n".join(_call_lines(name, _is_method(operator, name), args, kwargs))
-    defined = [full for full in _overloads(name) if not entry_of(full)]
+    defined = _defined(name)
     if defined:
         return "\n\n".join("\n".join(_defined_lines(full)) for full in defined)
     blocks = ["\n".join(_entry_lines(entry)) for entry in _find(name)]
     return "\n\n".join(blocks)
 
 
-def _overloads(name: str) -> Sequence[str]:
-    """The operators of a name with its namespace, or the one of a name with its overload."""
-    names = _C._library_overloads(name.partition(".")[0]) if "::" in name else []
-    return [full for full in names if name in (full, full.partition(".")[0])]
+def _defined(name: str) -> Sequence[str]:
+    """The operators without an entry: those of a name with its namespace, or the one of a name with
+    its overload."""
+    from treadle.utils import operator_library
+
+    namespace, _, plain = name.rpartition("::")
+    if not plain or not namespace or namespace in operator_library.libraries():
+        return []
+    names = _C._library_overloads(name.partition(".")[0])
+    return [n for n in names if name in (n, n.partition(".")[0]) and not entry_of(n)]
 
 
 def _defined_lines(name: str) -> Iterable[str]:

@@ -210,7 +210,8 @@ def init_process_group(
     device = _checked_device(function, device_id, config)
     limit = timeout or default_pg_timeout
     own: Optional[Store] = None
-    if set(config.get_device_backend_map().values()) == {Backend.MPI}:
+    is_mpi = set(config.get_device_backend_map().values()) == {Backend.MPI}
+    if is_mpi:
         rank, world_size = _place_in_mpi(function, rank, world_size)
         store = HashStore()  # MPI finds the processes
     elif store is None:
@@ -229,7 +230,8 @@ def init_process_group(
         whole._set_group_desc("default_pg")
         whole.bound_device_id = device
         _world.groups = [whole]
-        _begin_watch(found, own is not None, whole)
+        if not is_mpi:  # its ranks share no store
+            _begin_watch(found, own is not None, whole)
         whole.barrier(_now()).wait()  # all have found each other: the store may end
     except BaseException:
         if _world.watch is not None:

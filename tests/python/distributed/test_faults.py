@@ -87,6 +87,7 @@ def test_a_rank_that_does_not_come() -> None:
 def test_calls_are_compared_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """With TORCH_DISTRIBUTED_DEBUG=DETAIL no time goes by."""
     monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
+    monkeypatch.setattr("treadle.distributed.debug._level", None)  # that of the variable
     found = faulty_ranks.run(Fault("shape", 1, 4), 2, 60.0)
     assert [outcome.error for outcome in found] == ["DistBackendError"] * 2
     for outcome in found:
