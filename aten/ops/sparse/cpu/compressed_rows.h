@@ -99,39 +99,13 @@ class CompressedRows {
                              count_, ", got ", begin, " and ", end, " for row ", row);
   }
 
-  // Calls f(first, last) for pieces of the rows from 0 up to `rows`, side by side. The pieces have
-  // about as many entries each, as some rows have most of them; an entry takes `work`. They depend
-  // on the matrix alone.
-  template <class F>
-  void each_piece(int64_t rows, int64_t work, F&& f) const {
-    if (rows <= 0) return;
-    const int64_t share = grain_for(std::max<int64_t>(1, work));
-    const int64_t pieces = std::min(rows, 1 + (count_ + rows) / share);
-    if (pieces == 1) return f(int64_t{0}, rows);
-    std::vector<int64_t> starts(static_cast<size_t>(pieces) + 1, 0);
-    for (int64_t p = 1; p < pieces; ++p)
-      starts[p] = std::max(starts[p - 1], row_of((count_ + rows) / pieces * p, rows));
-    starts[pieces] = rows;
-    parallel_chunks(pieces, [&](int64_t p) {
-      if (starts[p] < starts[p + 1]) f(starts[p], starts[p + 1]);
-    });
+  // The number of rows in a piece of a parallel loop, where an entry takes `work`.
+  int64_t grain(int64_t rows, int64_t work) const {
+    const int64_t entries = rows > 0 ? count_ / rows + 1 : 1;
+    return grain_for(entries * std::max<int64_t>(1, work));
   }
 
  private:
-  // The first row before which there are so many rows and entries; any row where the offsets are
-  // none.
-  int64_t row_of(int64_t rows_and_entries, int64_t rows) const {
-    int64_t low = 0, high = rows;
-    while (low < high) {
-      const int64_t middle = low + (high - low) / 2;
-      // A wrong offset may be any number, so it is not added to.
-      if (offsets_[middle] < rows_and_entries - middle)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    return low;
-  }
   void require_inside(const std::vector<int64_t>& columns) const {
     const auto count = static_cast<int64_t>(columns.size());
     if (!all_inside(columns.data(), count, width_, 0)) fail_columns(columns.data(), count);

@@ -51,7 +51,7 @@ template <class T>
 void csr_mv(const CompressedRows& matrix, const int64_t* columns, const T* factors, const T* x,
             int64_t rows, int64_t count, T* out) {
   using S = compute_type<T>;
-  matrix.each_piece(rows, 4, [&](int64_t first, int64_t last) {
+  parallel_for(rows, matrix.grain(rows, 4), [&](int64_t first, int64_t last) {
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
       if (count <= std::numeric_limits<int32_t>::max()) {
         static const simd::SumRowProducts<T> sum_row_products = simd::sum_row_products<T>();
@@ -88,7 +88,7 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
   T* const to = out.data_as<T>();
   if (width == 1)
     return csr_mv(matrix, columns.data_as<int64_t>(), factors, from, rows, x.size(0), to);
-  matrix.each_piece(rows, width, [&](int64_t first, int64_t last) {
+  parallel_for(rows, matrix.grain(rows, width), [&](int64_t first, int64_t last) {
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
       static const simd::SumRows<T> sum_rows = simd::sum_rows<T>();
       const simd::RowTable<T> table{from, x.size(0), width, width};
@@ -141,7 +141,7 @@ void csr_sampled_mm_cpu(const Tensor& a, const Tensor& b, const Tensor& crow, co
   const CompressedRows matrix("sampled_addmm", offsets, columns, y.size(0));
   const T *const left = x.data_as<T>(), *const right = y.data_as<T>();
   T* const to = out.data_as<T>();
-  matrix.each_piece(rows, width, [&](int64_t first, int64_t last) {
+  parallel_for(rows, matrix.grain(rows, width), [&](int64_t first, int64_t last) {
     using S = compute_type<T>;
     matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
       const T* const u = left + r * width;
