@@ -33,7 +33,7 @@ MESSAGES = (4, 4096, 16384, 65536, 1 << 18)
 
 
 def cases(ranks: int) -> List[Tuple[str, int]]:
-    """What is measured at so many ranks."""
+    """The measurements at so many ranks."""
     found = [("send", size) for size in MESSAGES] if ranks == 2 else []
     found += [(name, size) for name in costs.OF_ENGINE if name != "send" for size in SIZES]
     found = [case for case in found if case[0] != "barrier" or case[1] == SIZES[0]]

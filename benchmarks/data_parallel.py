@@ -40,7 +40,7 @@ ROWS = {"step": "with averages", "alone": "without communication"}
 
 
 class Setup:
-    """What is measured."""
+    """The measurements."""
 
     def __init__(self, options: argparse.Namespace, port: int) -> None:
         self.batch, self.world, self.views = options.batch, options.world, options.views

@@ -1,4 +1,5 @@
-// What carries the data of a group's calls: Gloo, MPI. A process has one engine for each group.
+// The interface of an engine, which carries the data of a group's calls: Gloo, MPI. A process has
+// one engine for each group.
 //
 // The functions return when the memory of the call may be used again, and throw Failure. They are
 // called by any thread; of collective functions one at a time.

@@ -1,5 +1,5 @@
-// What dispatch keys mean: the table that Python keeps, which is told to the library of the ABI
-// before an extension is loaded.
+// The meaning of dispatch keys: the table that Python keeps, which is told to the library of the
+// ABI before an extension is loaded.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

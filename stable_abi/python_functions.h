@@ -1,5 +1,5 @@
-// What the library of the ABI has from Python: functions that the extension module gives to it, so
-// that it needs no Python itself.
+// The functions of Python that the library of the ABI has: those that the extension module gives
+// to it, so that it needs no Python itself.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

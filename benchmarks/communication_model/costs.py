@@ -115,7 +115,7 @@ def barrier(link: Link, ranks: int, size: float) -> float:
     return _rounds(ranks) * link.send(0)
 
 
-# What the collectives of the engine "gloo" cost, and algorithms made of send() and recv().
+# The costs of collectives of the engine "gloo", and of algorithms made of send() and recv().
 OF_ENGINE: Dict[str, Cost] = {
     "send": point_to_point,
     "all_reduce": direct_all_reduce,

@@ -1,4 +1,4 @@
-"""What a step of data parallel training costs on many ranks, and what breaks first.
+"""The cost of a step of data parallel training on many ranks, and the first limits.
 
 Gradients are ready one after the other during the backward pass; a bucket is reduced as soon as it
 is full and the one before it is done. What is left after the backward pass is exposed: the step is
@@ -60,9 +60,9 @@ def best(model: Model, bucket: float, link: Link, ranks: int) -> Tuple[str, floa
 
 
 def limits(ranks: int, requests: float, jitter: float = 0.02, local: int = 8) -> Dict[str, float]:
-    """What grows with the number of ranks, for each group of all: each rank has two connections to
-    each other one, for small messages and for large ones, and asks the store twice for each of
-    them, whether its address is there and what it is.
+    """Quantities that grow with the number of ranks, for each group of all: each rank has two
+    connections to each other one, for small messages and for large ones, and asks the store twice
+    for each of them, whether its address is there and what it is.
 
     `requests` is how many requests a second the store answers; a step's time varies by `jitter` of
     itself, as a standard deviation; `local` ranks share a machine.

@@ -33,7 +33,7 @@ void mpi_step(void* in, void* inout, int* count, typename Abi::Datatype*) {
          static_cast<size_t>(*count) * element_size(type));
 }
 
-// What all groups share: MPI itself, the datatypes and operations made so far.
+// State that all groups share: MPI itself, the datatypes and operations made so far.
 template <class Abi>
 class MpiWorld {
  public:

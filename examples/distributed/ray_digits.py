@@ -63,7 +63,7 @@ def parts() -> tuple[TensorDataset, TensorDataset]:
 
 
 def train_loop(config: dict[str, Any]) -> None:
-    """What each worker runs."""
+    """The program of each worker."""
     context = ray.train.get_context()
     torch.manual_seed(0)
     model = prepare_model(network(config["channels"]))

@@ -73,8 +73,8 @@ PyObject* tensor_to_dlpack(const Tensor& t, std::optional<DLPackVersion> version
 // From a capsule, or anything with __dlpack__.
 Tensor tensor_from_dlpack(PyObject* source);
 
-// What others are told about a tensor on the CPU; the pointers are those of the tensor itself. An
-// error of `op` for one that DLPack cannot describe.
+// The description of a tensor on the CPU for others; the pointers are those of the tensor itself.
+// An error of `op` for one that DLPack cannot describe.
 void describe_tensor(const Tensor& t, DLTensor& out, const char* op);
 // The same with BufferError, for __dlpack__.
 void describe_for_export(const Tensor& t, DLTensor& out);

@@ -36,7 +36,7 @@ int borrow(void* object, DLTensor* out) {
   return guarded([&] {
     const Tensor& t = tensor_of(object);
     describe_for_export(t, *out);
-    // Whoever has the address may write there.
+    // The receiver of the address may write there.
     t.storage()->set_told();
     return 0;
   });

@@ -1,4 +1,4 @@
-"""What a shared library's file says of its needs: other libraries, and functions of theirs."""
+"""The needs of a shared library, read from its file: libraries, and functions of theirs."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -92,7 +92,7 @@ class _Places:
 
     @property
     def after(self) -> Optional[Callable[[], None]]:
-        """What copies the results there; None where they are."""
+        """A function that copies the results there; None where they are."""
         return self._copy if self._copies else None
 
     def _copy(self) -> None:

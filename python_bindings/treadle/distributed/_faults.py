@@ -38,7 +38,7 @@ def _root(store: Store) -> Store:
 
 
 class Watch:
-    """What a process does about faults, from the start of the group of all to its end.
+    """The work of a process about faults, from the start of the group of all to its end.
 
     `holder` is the rank whose process holds the store; None where it is none of the group's.
     """
@@ -174,7 +174,7 @@ class Watch:
     def _ask(
         self, question: Dict[str, Any], ranks: Sequence[int], seconds: float
     ) -> Dict[int, Said]:
-        """What each of these ranks says of its calls of a group, within so many seconds."""
+        """The answer of each of these ranks about its calls of a group, within so many seconds."""
         number = self._store.add("questions", 1)
         self._store.set(f"question/{number}", json.dumps(question))
         waited = set(ranks)

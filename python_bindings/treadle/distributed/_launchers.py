@@ -1,4 +1,4 @@
-"""What programs that start processes on many machines say to each process: Slurm, Open MPI, MPICH.
+"""The environment that launchers give to each process: Slurm, Open MPI, MPICH.
 
 A process that has RANK was started by a launcher of this kind (treadle.distributed.run), and the
 others are not asked.

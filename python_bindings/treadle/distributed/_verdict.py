@@ -1,4 +1,4 @@
-"""Who is at fault when a call of a group fails: a text, made of what each rank says of its calls.
+"""The rank at fault when a call of a group fails: a text, made of the answers of the ranks.
 
     call 7 of group 0 differs between the ranks:
     rank 2 called broadcast(float32 [3], root 0), which waits for the others
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-# What a rank is, where it says nothing of its calls itself.
+# The states of a rank that says nothing of its calls itself.
 ENDED = "its process has ended"
 SILENT = "it does not answer: its process is stopped or hangs, or its machine cannot be reached"
 
@@ -24,7 +24,7 @@ _ONE_ROOT = ("broadcast", "reduce", "gather", "scatter")
 
 
 class Said(NamedTuple):
-    """What is known of a rank: the reason why it says nothing; or its calls, the oldest first, as
+    """The knowledge of a rank: the reason why it says nothing; or its calls, the oldest first, as
     the engine records them, and whether it has left the group."""
 
     silence: str = ""
@@ -93,7 +93,7 @@ def _missing(said: Said, now: float) -> str:
 
 
 def _together(ranks: Dict[int, Said], number: int, now: float) -> List[str]:
-    """What each rank called as this number, the calls of the fewest ranks first: those that called
+    """The call of each rank as this number, the calls of the fewest ranks first: those that called
     the same are in one line."""
     same: Dict[tuple, List[int]] = {}
     for rank, said in ranks.items():
@@ -118,7 +118,7 @@ def _first_open(said: Said) -> Optional[int]:
 
 
 def _at_fault(ranks: Dict[int, Said], number: int, now: float) -> Tuple[str, List[str]]:
-    """What is wrong with the call of this number among ranks that are all there, and who; empty
+    """The fault of the call of this number among ranks that are all there, and who; empty
     where nothing is."""
     calls = {rank: _at(said, number) for rank, said in ranks.items()}
     if len({_must_agree(entry) for entry in calls.values() if entry is not None}) > 1:

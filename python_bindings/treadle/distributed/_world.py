@@ -268,7 +268,7 @@ def _root(store: Store) -> Store:
 
 
 def _place_in_mpi(function: str, rank: int, world_size: int) -> Tuple[int, int]:
-    """What MPI says of this process. ValueError where the program says something else."""
+    """The rank and world size that MPI has. ValueError where the program says something else."""
     place, size = mpi_place()
     for name, given, expected in (("rank", rank, place), ("world_size", world_size, size)):
         if given not in (-1, expected):

@@ -82,7 +82,7 @@ class Backend(str):
 
 @dataclass
 class DistributedBackendOptions:
-    """What a transport with `extended_api` is made of (PyTorch's _DistributedBackendOptions)."""
+    """The arguments of a transport with `extended_api` (PyTorch's _DistributedBackendOptions)."""
 
     store: Store
     group_rank: int

@@ -16,8 +16,8 @@ from treadle.distributed.reduce_op import ReduceOp
 
 @dataclass
 class _Options:
-    """What all have. `timeout` is that of the group where it is None. With `asyncOp` False the
-    call is done when the method returns."""
+    """The fields of all options. `timeout` is that of the group where it is None. With `asyncOp`
+    False the call is done when the method returns."""
 
     timeout: Optional[timedelta] = field(default=None, kw_only=True)
     asyncOp: bool = field(default=True, kw_only=True)  # noqa: N815

@@ -82,7 +82,7 @@ class ProcessGroup:
 
     @property
     def group_desc(self) -> str:
-        """What new_group() was told about the group."""
+        """The description that new_group() was given."""
         return str(self.__dict__.get("_group_desc", "undefined"))
 
     def _set_group_name(self, name: str) -> None:

@@ -108,7 +108,7 @@ def _is_as_torch(args: Namespace) -> bool:
 
 
 def _command(args: Namespace) -> Tuple[Union[Callable, str], List[str]]:
-    """What each process runs, with the arguments before those of the program."""
+    """The command of each process, with the arguments before those of the program."""
     if args.run_path:
         return run_script_path, [args.training_script]
     if args.no_python:

@@ -158,7 +158,7 @@ class EngineWork(Work):
             self._future.set_result(self._tensors)
 
     def __del__(self) -> None:
-        """What nobody waits for goes on, and needs its memory."""
+        """A call that nobody waits for goes on, and needs its memory."""
         handle = getattr(self, "_handle", None)
         if handle is not None and not handle.has_ended() and not sys.is_finalizing():
             kept = (self._tensors, self._kept)

@@ -141,7 +141,7 @@ def overlap(calls: Iterable[Communication], events: Iterable[Any], ranges: Set[s
 
 
 def facts() -> Dict[str, Any]:
-    """What a trace says of the processes: nothing where there is one."""
+    """The part of a trace about the processes: nothing where there is one."""
     distributed = sys.modules.get("treadle.distributed")
     if distributed is None or not distributed.is_initialized():
         return {}

@@ -97,8 +97,8 @@ class _Process:
 
 @dataclass
 class Report:
-    """What a check found in so many `lines`, of which the operator refused some; `complete` says
-    whether these are all that were planned."""
+    """The findings of a check in so many `lines`, of which the operator refused some; `complete`
+    says whether these are all that were planned."""
 
     operator: str
     kernel: str

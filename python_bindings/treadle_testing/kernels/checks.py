@@ -1,4 +1,4 @@
-"""What a kernel has to keep over many calls: bits, memory, gradients.
+"""The checks of a kernel over many calls: bits, memory, gradients.
 
 Each check takes a line of a kernel and gives the problems it finds:
 

@@ -140,7 +140,7 @@ def results(op: Operator, returned: Any, args: Sequence[Any], kwargs: Mapping[st
 
 
 def expected(op: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Expected]:
-    """What a call has to give. Raises what the operator raises for a call that it refuses."""
+    """The expected result of a call. Raises what the operator raises for a call that it refuses."""
     if not exists(op):
         return _of_expression(op, args, kwargs)
     own_args, own_kwargs = packed(list(args)), {k: packed(v) for k, v in kwargs.items()}

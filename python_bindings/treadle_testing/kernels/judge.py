@@ -145,7 +145,7 @@ class Judge:
     # ---- Calls
 
     def expected(self, built: Built) -> list[Expected]:
-        """What the results have to be. Skipped where the operator refuses the call."""
+        """The expected results. Skipped where the operator refuses the call."""
         kwargs = {k: v for k, v in built.kwargs.items() if k != "out"}
         try:
             if entry.result_elements(self.op, built.args, kwargs) > MOST_ELEMENTS:

@@ -30,7 +30,7 @@ from ..catalogue import Operator
 
 @dataclass(frozen=True)
 class Kernel:
-    """What is called."""
+    """The function under test."""
 
     name: str
     function: Callable[..., Any]

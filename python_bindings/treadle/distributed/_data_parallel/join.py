@@ -1,4 +1,4 @@
-"""What a process whose inputs have ended does for DistributedDataParallel in the others: the same
+"""The part of a process whose inputs have ended in DistributedDataParallel of the others: the same
 calls, with gradients of zero. At the end all take the module of one that had inputs last."""
 
 # SPDX-License-Identifier: Apache-2.0

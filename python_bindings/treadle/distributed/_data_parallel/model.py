@@ -479,7 +479,7 @@ class DistributedDataParallel(Module, Joinable):
         )
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """What a process that has left join() does. It reads divide_by_initial_world_size."""
+        """The hook of a process that has left join(). It reads divide_by_initial_world_size."""
         return DataParallelJoinHook(self, kwargs.get("divide_by_initial_world_size", True))
 
     @property

@@ -236,7 +236,7 @@ class Reducer:
                 _C._queue_callback(self.finalize)  # from other tensors than the outputs
 
     def _scale(self) -> float:
-        """What a gradient is multiplied with before it is added to the others. Hooks divide."""
+        """The factor of a gradient before it is added to the others. Hooks divide."""
         return 1.0 if self.hook is not None else 1.0 / self.divisor
 
     def _reduce(self, number: int) -> None:

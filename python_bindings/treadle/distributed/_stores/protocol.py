@@ -1,4 +1,4 @@
-"""What a TCPStore and its server say to each other.
+"""The protocol of a TCPStore and its server.
 
 Everything is in frames: four bytes with the length, then the content. A connection begins with a
 greeting, in which both ends prove that they know the secret, where there is one:
@@ -43,7 +43,7 @@ def secret_of(given: Optional[str]) -> bytes:
 
 
 def proof(secret: bytes, side: bytes, client: bytes, server: bytes) -> bytes:
-    """What shows that a side knows the secret; empty without a secret."""
+    """The proof that a side knows the secret; empty without a secret."""
     return hmac.digest(secret, side + client + server, hashlib.sha256) if secret else b""
 
 

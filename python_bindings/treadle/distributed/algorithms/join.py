@@ -26,7 +26,7 @@ _MANY_STEPS = 1000
 
 
 class JoinHook:
-    """What a process does whose batches have ended."""
+    """The hooks of a process whose batches have ended."""
 
     def main_hook(self) -> None:
         """The collectives of one step of the others."""

@@ -17,7 +17,7 @@ AnyPath = Union[str, os.PathLike]
 
 
 class FileSystemBase(abc.ABC):
-    """What FileSystemWriter and FileSystemReader need from files."""
+    """The functions of files that FileSystemWriter and FileSystemReader need."""
 
     @abc.abstractmethod
     def create_stream(self, path: AnyPath, mode: str) -> Any:

@@ -1,5 +1,5 @@
-"""What the coordinator makes of the plans of all processes: a value that several have is written by
-one of them, and the boxes of a tensor have to fill it.
+"""The plan that the coordinator makes of those of all processes: a value that several have is
+written by one of them, and the boxes of a tensor have to fill it.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -104,7 +104,7 @@ def _overlapping(
 
 
 def mistakes(metadata: Metadata, is_shared: bool) -> Iterator[str]:
-    """What is wrong with the boxes of tensors. Where only one of several processes saves
+    """The faults of the boxes of tensors. Where only one of several processes saves
     (`is_shared` is False), it may have some of the boxes only."""
     for fqn, saved in metadata.state_dict_metadata.items():
         if isinstance(saved, BytesStorageMetadata) or not saved.size:

@@ -21,7 +21,7 @@ def is_spread(value: Any) -> bool:
 
 
 def local_part(tensor: Any) -> Tensor:
-    """What this process has of a DTensor, without its gradient."""
+    """The part of a DTensor in this process, without its gradient."""
     return tensor.detach().to_local()
 
 

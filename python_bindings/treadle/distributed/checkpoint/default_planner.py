@@ -49,15 +49,15 @@ from treadle.distributed.checkpoint.planner_helpers import (
 
 
 def create_default_local_save_plan(state_dict: Dict[str, Any], is_coordinator: bool) -> SavePlan:
-    """What this process could write, whether it is the coordinator or not."""
+    """The values that this process could write, whether it is the coordinator or not."""
     return SavePlan([item for fqn, v in state_dict.items() for item in _create_write_items(fqn, v)])
 
 
 def create_default_local_load_plan(
     state_dict: Dict[str, Any], metadata: Metadata, strict: bool = True
 ) -> LoadPlan:
-    """What this process needs. RuntimeError for a key that the checkpoint lacks, if `strict`;
-    ValueError for a tensor of another shape."""
+    """The values that this process needs. RuntimeError for a key that the checkpoint lacks, if
+    `strict`; ValueError for a tensor of another shape."""
     items: List[ReadItem] = []
     for fqn, value in state_dict.items():
         saved = metadata.state_dict_metadata.get(fqn)
@@ -201,7 +201,7 @@ class DefaultSavePlanner(SavePlanner):
         return find_state_dict_object(self.state_dict, index)
 
     def transform_object(self, write_item: WriteItem, object: Any) -> Any:
-        """What is written of a value; subclasses may change it."""
+        """The data that is written of a value; subclasses may change it."""
         if write_item.type != WriteItemType.BYTE_IO:
             return object
         content = io.BytesIO()

@@ -46,7 +46,7 @@ _OURS = re.compile(r"(__\d+_)\d+\.distcp|(__\d+)?\.metadata\.tmp")
 
 @dataclasses.dataclass
 class _StoragePrefix:
-    """What the names of the files of one process begin with."""
+    """The beginning of the names of the files of one process."""
 
     prefix: str
 

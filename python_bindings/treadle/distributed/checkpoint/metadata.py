@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: for each key the shape, the dtype and the pieces of a tensor,
+"""The metadata of a checkpoint: for each key the shape, the dtype and the pieces of a tensor,
 or that it is another value.
 
 The classes and their fields are those of PyTorch, because `.metadata` is a pickle of them.
@@ -44,7 +44,8 @@ _FORMATS = {
 
 @dataclass
 class TensorProperties:
-    """What makes a tensor, besides its shape. Only `dtype` is used when a checkpoint is read."""
+    """The properties of a tensor, besides its shape. Only `dtype` is used when a checkpoint is
+    read."""
 
     dtype: _C.dtype = field(default_factory=lambda: _C.get_default_dtype())
     layout: _C.layout = field(default_factory=lambda: _C.strided)

@@ -31,7 +31,7 @@ from treadle.distributed.checkpoint.metadata import (
 
 
 class WriteItemType(Enum):
-    """What is written: a whole tensor, a box of one, or a value that is no tensor."""
+    """The kinds of items to write: a whole tensor, a box of one, or a value that is no tensor."""
 
     TENSOR = auto()
     SHARD = auto()
@@ -39,7 +39,7 @@ class WriteItemType(Enum):
 
 
 class LoadItemType(Enum):
-    """What is read: a box of a tensor, or a value that is no tensor."""
+    """The kinds of items to read: a box of a tensor, or a value that is no tensor."""
 
     TENSOR = auto()
     BYTE_IO = auto()
@@ -92,7 +92,8 @@ class ReadItem:
 
 @dataclass(frozen=True)
 class SavePlan:
-    """What one process writes. A plan that is not `usable` stands for the one of the last save."""
+    """The items that one process writes. A plan that is not `usable` stands for the one of the
+    last save."""
 
     items: List[WriteItem]
     storage_data: Any = None
@@ -102,7 +103,7 @@ class SavePlan:
 
 @dataclass
 class LoadPlan:
-    """What one process reads."""
+    """The items that one process reads."""
 
     items: List[ReadItem]
     storage_data: Any = None
@@ -125,11 +126,11 @@ class SavePlanner(abc.ABC):
 
     @abc.abstractmethod
     def create_local_plan(self) -> SavePlan:
-        """What this process could write."""
+        """The items that this process could write."""
 
     @abc.abstractmethod
     def create_global_plan(self, all_plans: List[SavePlan]) -> Tuple[List[SavePlan], Metadata]:
-        """What each process shall write, and the metadata of the whole."""
+        """The items that each process shall write, and the metadata of the whole."""
 
     @abc.abstractmethod
     def finish_plan(self, new_plan: SavePlan) -> SavePlan:
@@ -156,11 +157,11 @@ class LoadPlanner(abc.ABC):
 
     @abc.abstractmethod
     def create_local_plan(self) -> LoadPlan:
-        """What this process needs."""
+        """The items that this process needs."""
 
     @abc.abstractmethod
     def create_global_plan(self, global_plan: List[LoadPlan]) -> List[LoadPlan]:
-        """What each process shall read."""
+        """The items that each process shall read."""
 
     @abc.abstractmethod
     def finish_plan(self, central_plan: LoadPlan) -> LoadPlan:

@@ -40,7 +40,7 @@ def _create_chunk_from_dtensor(tensor: Any) -> ChunkStorageMetadata:
 
 
 def _create_write_items_for_dtensor(fqn: str, tensor: Any) -> WriteItem:
-    """What this process writes of a DTensor."""
+    """The items that this process writes of a DTensor."""
     return _write_item(fqn, tensor, local_part(tensor), local_box(tensor), WriteItemType.SHARD)
 
 
@@ -69,7 +69,7 @@ def _create_chunk_list(tensor: Any) -> List[ChunkStorageMetadata]:
 
 
 def _create_write_items(fqn: str, value: Any) -> List[WriteItem]:
-    """What this process could write of a value."""
+    """The items that this process could write of a value."""
     if is_spread(value) and not is_here(value):
         return []
     if hasattr(value, "__create_write_items__"):
@@ -108,7 +108,7 @@ def _overlap(
 def create_read_items_for_chunk_list(
     fqn: str, checkpoint_md: TensorStorageMetadata, local_chunks: List[ChunkStorageMetadata]
 ) -> List[ReadItem]:
-    """What to read for some boxes of a tensor, of which the checkpoint has others."""
+    """The items to read for some boxes of a tensor, of which the checkpoint has others."""
     return list(_read_items(fqn, checkpoint_md, local_chunks))
 
 
@@ -132,7 +132,7 @@ def _read_items(
 
 
 def _create_read_items(fqn: str, saved: STORAGE_TYPES, value: Any) -> List[ReadItem]:
-    """What to read for a value of the state dictionary."""
+    """The items to read for a value of the state dictionary."""
     if isinstance(saved, BytesStorageMetadata):
         index, start = MetadataIndex(fqn), _C.Size([0])
         return [ReadItem(LoadItemType.BYTE_IO, index, start, index, start, _C.Size([0]))]

@@ -38,8 +38,8 @@ class AsyncCheckpointerType(Enum):
 
 @dataclass
 class AsyncSaveResponse:
-    """What async_save() returns where the copy is made beside the program, too: futures of the copy
-    and of the checkpoint."""
+    """The result of async_save() where the copy is made beside the program, too: futures of the
+    copy and of the checkpoint."""
 
     staging_completion: Future
     upload_completion: Future

@@ -1,4 +1,4 @@
-"""What saves and loads of the package need from a storage: files, or something else."""
+"""The interface of a storage, files or something else, for saves and loads of the package."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -58,7 +58,7 @@ class StorageWriter(abc.ABC):
         """Whether a checkpoint can be written to a place."""
 
     def storage_meta(self) -> Optional[StorageMeta]:
-        """What is kept of the storage in the metadata."""
+        """The facts of the storage that the metadata keeps."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""What happens around forward and backward of a module whose parameters are sharded.
+"""The work around forward and backward of a module whose parameters are sharded.
 
     forward of a layer     gather its parameters, compute, free them
     backward of a layer    gather them again, compute, reduce the gradients, free them
@@ -25,7 +25,7 @@ _STATE = "_fsdp_state"
 
 
 class Shared:
-    """What the modules below one root have in common."""
+    """The common state of the modules below one root."""
 
     def __init__(self) -> None:
         self.states: List[State] = []
@@ -94,8 +94,8 @@ class State:
     # ---- forward ----
 
     def ready(self) -> Shared:
-        """What this module and the others have in common: at the first call this one is the root of
-        those below it."""
+        """The state that this module and the others share: at the first call this one is the root
+        of those below it."""
         if self.shared is None:
             self.shared, self.is_root = Shared(), True
             for module in self.modules:

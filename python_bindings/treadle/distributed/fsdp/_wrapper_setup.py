@@ -1,4 +1,4 @@
-"""What FullyShardedDataParallel does before it shards: it finds the mesh and the dtypes, wraps
+"""The setup of FullyShardedDataParallel before it shards: it finds the mesh and the dtypes, wraps
 modules inside, and gives parameters their values.
 """
 

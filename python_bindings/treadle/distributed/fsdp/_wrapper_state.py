@@ -1,4 +1,4 @@
-"""What FullyShardedDataParallel's state_dict() gives and takes: whole tensors, DTensors, or the
+"""The forms of FullyShardedDataParallel's state_dict(): whole tensors, DTensors, or the
 plain tensors of this process, under names without those of the wrappers.
 """
 

@@ -59,7 +59,7 @@ class States:
 
     @staticmethod
     def get_state_dict_type(module: Module) -> StateDictSettings:
-        """What state_dict() of the wrappers in a module gives."""
+        """The result of state_dict() of the wrappers in a module."""
         wrappers = wrappers_in(module)
         if not wrappers:
             return settings_of(StateDictType.FULL_STATE_DICT)
@@ -115,9 +115,9 @@ class States:
         load_directly: bool = False,
         group: Any = None,
     ) -> StateDict:
-        """What load_state_dict() of the optimiser takes, of a state by names. With `rank0_only` in
-        the settings, the state of the first process counts. `load_directly` also loads it,
-        `is_named_optimizer` leaves the names."""
+        """The argument of load_state_dict() of the optimiser, of a state by names. With
+        `rank0_only` in the settings, the state of the first process counts. `load_directly` also
+        loads it, `is_named_optimizer` leaves the names."""
         _no_group("optim_state_dict_to_load", group)
         settings = States.get_state_dict_type(model)
         config = settings.optim_state_dict_config
@@ -155,7 +155,7 @@ class States:
     def shard_full_optim_state_dict(
         full_optim_state_dict: StateDict, model: Module, optim_input: Any = None, optim: Any = None
     ) -> StateDict:
-        """What load_state_dict() of the optimiser takes, of a whole state in each process."""
+        """The argument of load_state_dict() of the optimiser, of a whole state in each process."""
         _no_input("shard_full_optim_state_dict", optim_input)
         state = optimizers.spread(model, full_optim_state_dict)
         return optimizers.by_numbers(model, optim, state)
@@ -164,7 +164,7 @@ class States:
     def flatten_sharded_optim_state_dict(
         sharded_optim_state_dict: StateDict, model: Module, optim: Any
     ) -> StateDict:
-        """What load_state_dict() of the optimiser takes, of a state with DTensors."""
+        """The argument of load_state_dict() of the optimiser, of a state with DTensors."""
         return optimizers.by_numbers(model, optim, sharded_optim_state_dict)
 
     @staticmethod
@@ -175,7 +175,8 @@ class States:
         optim: Any = None,
         group: Any = None,
     ) -> StateDict:
-        """What load_state_dict() of the optimiser takes, of a whole state in the first process."""
+        """The argument of load_state_dict() of the optimiser, of a whole state in the first
+        process."""
         _no_group("scatter_full_optim_state_dict", group)
         _no_input("scatter_full_optim_state_dict", optim_input)
         state = optimizers.scattered(model, full_optim_state_dict)

@@ -13,9 +13,10 @@ from treadle.nn.modules.batchnorm import _BatchNorm
 
 
 class ShardingStrategy(Enum):
-    """What is spread: parameters, gradients and state of optimisers (FULL_SHARD); the same, but
-    parameters stay whole between forward and backward (SHARD_GRAD_OP); nothing (NO_SHARD). The
-    HYBRID ones shard along the second dimension of a mesh, with copies along the first."""
+    """The values that are spread: parameters, gradients and state of optimisers (FULL_SHARD); the
+    same, but parameters stay whole between forward and backward (SHARD_GRAD_OP); nothing
+    (NO_SHARD). The HYBRID ones shard along the second dimension of a mesh, with copies along the
+    first."""
 
     FULL_SHARD = auto()
     SHARD_GRAD_OP = auto()
@@ -56,7 +57,8 @@ class CPUOffload:
 
 
 class StateDictType(Enum):
-    """What state_dict() gives: whole tensors, the plain tensors of this process, or DTensors."""
+    """The results of state_dict(): whole tensors, the plain tensors of this process, or
+    DTensors."""
 
     FULL_STATE_DICT = auto()
     LOCAL_STATE_DICT = auto()
@@ -119,7 +121,7 @@ class ShardedOptimStateDictConfig(OptimStateDictConfig):
 
 @dataclass
 class StateDictSettings:
-    """What state_dict() gives, and how."""
+    """The form of the result of state_dict()."""
 
     state_dict_type: StateDictType
     state_dict_config: StateDictConfig

@@ -266,7 +266,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # ---- uneven inputs ----
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """What a process does in Join whose inputs have ended. It reads no kwargs."""
+        """The hook in Join of a process whose inputs have ended. It reads no kwargs."""
         del kwargs
         return _StepHook(self)
 

@@ -28,7 +28,7 @@ class SplitPoint(Enum):
 
 
 class PipeInfo(NamedTuple):
-    """What a stage knows of the pipe."""
+    """The facts of the pipe that a stage has."""
 
     graph: fx.Graph
     num_stages: int

@@ -21,7 +21,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 
 class _ComputationType(str, Enum):
-    """What a stage does with a microbatch."""
+    """The kinds of work of a stage on a microbatch."""
 
     FORWARD = "F"
     FULL_BACKWARD = "B"

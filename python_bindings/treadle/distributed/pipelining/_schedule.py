@@ -1,4 +1,4 @@
-"""What all schedules of pipelines share: a table of actions, and the step that does them."""
+"""The base of all schedules of pipelines: a table of actions, and the step that does them."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -61,7 +61,7 @@ class _Step:
 
 
 class _PipelineSchedule:
-    """What all schedules share: a table, and the step that runs it."""
+    """The base of all schedules: a table, and the step that runs it."""
 
     def __init__(
         self,

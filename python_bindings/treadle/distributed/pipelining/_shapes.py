@@ -1,4 +1,4 @@
-"""What stages know of the tensors they exchange: shape, dtype, whether a gradient goes back."""
+"""The form of the tensors that stages exchange: shape, dtype, whether a gradient goes back."""
 
 # SPDX-License-Identifier: Apache-2.0
 

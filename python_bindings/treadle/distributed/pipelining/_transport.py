@@ -29,7 +29,7 @@ AHEAD = 2
 
 
 class Message(NamedTuple):
-    """What goes to `stage`: the activations from the stage above it, or (`is_gradient`) the
+    """The message to `stage`: the activations from the stage above it, or (`is_gradient`) the
     gradients of its outputs."""
 
     stage: int

@@ -25,7 +25,7 @@ class PipelineStageInfo(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """What the backward pass of a microbatch needs of its forward pass."""
+    """The values of the forward pass of a microbatch that its backward pass needs."""
 
     inputs: Tuple[Tensor, ...]
     outputs: Tuple[Tensor, ...]

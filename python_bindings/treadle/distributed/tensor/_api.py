@@ -214,7 +214,7 @@ class DTensor(Tensor):
         return _FromLocal.apply(local_tensor, spec, wanted)
 
     def to_local(self, *, grad_placements: Placements = None) -> Tensor:
-        """What this process has. Its gradient is that of this process's part; `grad_placements`
+        """The part of this process. Its gradient is that of this process's part; `grad_placements`
         says where gradients will be, by default where the tensor is, with Replicate for Partial."""
         wanted = None
         if grad_placements is not None:
@@ -278,7 +278,7 @@ class DTensor(Tensor):
             )
 
     def __create_write_items__(self, fqn: str, object: Any) -> List[Any]:
-        """What a checkpoint writes of it: the part of this process."""
+        """The part of it that a checkpoint writes: that of this process."""
         from treadle.distributed.checkpoint import planner_helpers
 
         self._no_parts()

@@ -99,7 +99,7 @@ def spec_of(tensor: Tensor, mesh: DeviceMesh) -> DTensorSpec:
 
 
 def local_of(tensor: Tensor) -> Tensor:
-    """What this process has of a tensor."""
+    """The part of a tensor in this process."""
     return tensor._local_tensor if isinstance(tensor, DTensor) else tensor
 
 

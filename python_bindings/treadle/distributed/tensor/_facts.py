@@ -1,4 +1,4 @@
-"""What the entry of an operator tells of how it may be computed in pieces.
+"""The facts of the entry of an operator that tell how it may be computed in pieces.
 
 All is read from the model that the library was generated from: kind, schema, expressions, shape
 rule, formulas of gradients.

@@ -28,7 +28,7 @@ Placements = Tuple[Placement, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What is done on one dimension of the mesh."""
+    """The work on one dimension of the mesh."""
 
     inputs: Tuple[Placement, ...]  # of each argument
     label: Label = None  # along which the arguments are cut

@@ -1,4 +1,4 @@
-"""What happened to a run, for those who collect such events: a record goes to a handler of
+"""Events of a run, for those who collect them: a record goes to a handler of
 `logging`, by default nowhere.
 
     record(Event("checkpoint", EventSource.WORKER, metadata={"step": 7}), "console")

@@ -40,7 +40,7 @@ class SignalException(Exception):
 
 @dataclass
 class RunProcsResult:
-    """What workers returned, or how they failed, by local rank; and the files of their output."""
+    """The results of workers, or their failures, by local rank; and the files of their output."""
 
     return_values: Dict[int, Any] = field(default_factory=dict)
     failures: Dict[int, ProcessFailure] = field(default_factory=dict)

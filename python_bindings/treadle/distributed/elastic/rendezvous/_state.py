@@ -1,4 +1,4 @@
-"""What the agents of a run know in common: one value of the store, which they change by
+"""The common knowledge of the agents of a run: one value of the store, which they change by
 compare_set().
 
 A meeting has a round. Agents join while it is open; then it is complete, and its agents have

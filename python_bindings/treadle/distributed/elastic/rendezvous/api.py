@@ -29,7 +29,7 @@ class RendezvousConnectionError(RendezvousError):
 
 
 class RendezvousStateError(RendezvousError):
-    """What the agents wrote to the store cannot be read."""
+    """The values that the agents wrote to the store cannot be read."""
 
 
 class RendezvousGracefulExitError(RendezvousError):
@@ -111,7 +111,7 @@ class RendezvousHandler(ABC):
     def shutdown(self) -> bool:
         """Let go of what it holds open; whether that succeeded."""
 
-    # What agents of this package ask besides; other handlers need not have it.
+    # Further questions of agents of this package; other handlers need not have it.
 
     def finish(self) -> bool:
         """The workers of this agent have succeeded. Whether those of all agents have."""
@@ -123,7 +123,7 @@ class RendezvousHandler(ABC):
 
 
 class RendezvousParameters:
-    """What a handler is made from. More settings are in keyword arguments; see get()."""
+    """The settings of a handler. More settings are in keyword arguments; see get()."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What agents and workers exchange over a store."""
+"""Exchanges of agents and workers over a store."""
 
 # SPDX-License-Identifier: Apache-2.0
 

@@ -40,7 +40,8 @@ def _first_of(inputs: Any, tensor: Any) -> Any:
 
 
 class ParallelStyle(abc.ABC):
-    """What parallelize_module() does to a module; a style of a program's own defines `_apply`."""
+    """The change of a module by parallelize_module(); a style of a program's own defines
+    `_apply`."""
 
     src_data_rank: Optional[int] = 0
 
@@ -215,7 +216,7 @@ def _same_length(what: str, first: Any, second: Any) -> None:
 
 
 class PrepareModuleInput(ParallelStyle):
-    """What the inputs of a module become.
+    """The placements of the inputs of a module.
 
     Args:
         input_layouts: how each input lies, if it is no DTensor; None for one that stays as it is.
@@ -292,7 +293,7 @@ class PrepareModuleInput(ParallelStyle):
 
 
 class PrepareModuleOutput(ParallelStyle):
-    """What the outputs of a module become.
+    """The placements of the outputs of a module.
 
     Args:
         output_layouts: how each output lies, if it is no DTensor; None for one that stays.
@@ -338,7 +339,7 @@ class PrepareModuleOutput(ParallelStyle):
 
 
 class PrepareModuleInputOutput(ParallelStyle):
-    """What the inputs and the outputs of a module become; the arguments are those of
+    """The placements of the inputs and outputs of a module; the arguments are those of
     PrepareModuleInput and PrepareModuleOutput, where `use_local_input` is of the first one."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What an agent starts, and what became of it."""
+"""The workers of an agent, and their results."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -113,7 +113,7 @@ class WorkerGroup:
 
 @dataclass
 class RunResult:
-    """What the workers returned, by rank, or how they failed."""
+    """The results of the workers, by rank, or their failures."""
 
     state: WorkerState
     return_values: Dict[int, Any] = field(default_factory=dict)

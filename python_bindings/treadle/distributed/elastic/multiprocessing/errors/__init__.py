@@ -1,4 +1,4 @@
-"""What a worker leaves behind when it fails: a file with its exception, which record() writes and
+"""The trace of a worker that failed: a file with its exception, which record() writes and
 the agent reads.
 
     @record
@@ -61,7 +61,7 @@ class ErrorHandler:
 
 
 def get_error_handler() -> ErrorHandler:
-    """What record() writes with."""
+    """The writer that record() uses."""
     return ErrorHandler()
 
 
