@@ -74,7 +74,8 @@ def test_a_measurement(folder: None, capsys: pytest.CaptureFixture[str]) -> None
     communication = _module("communication")
     found = {2: communication.measure(2, 1, None), 3: communication.measure(3, 1, None)}
     link = communication.compare(found)
-    assert link.latency > 0 and found[3]["requests"] > 0
+    # A fit of noisy times may be 0; that of exact times is tested above.
+    assert link.latency >= 0 and found[3]["requests"] > 0
     communication.predict(20000.0)
     printed = capsys.readouterr().out
     assert "| ring all_reduce | 3 | 65536 |" in printed and "| GPT 1.3 B | 4,096 |" in printed
