@@ -24,7 +24,7 @@ else:
 SOURCE = Path(__file__).with_name("stable_abi_checks.cc")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a library stays loaded, and may be loaded once
 def checks(tmp_path_factory):
     """The operators of the extension."""
     return load(build(tmp_path_factory.mktemp("checks")))
