@@ -236,44 +236,96 @@ struct Gemm {
     }
   }
 
-  // Blocks of 16 bytes: block b of vector r is from row r + kBlock b, so that transposing within
-  // blocks gives whole columns.
+  // Columns are transposed in registers. A sum of few rows takes so many terms at a time: a whole
+  // vector of each row where registers are many, else 16 bytes of twice as many rows.
   static constexpr int kBlock = 16 / sizeof(C) < kLanes ? 16 / sizeof(C) : kLanes;
-  template <class Some>
-  static HWY_INLINE hn::Vec<Some> load_blocks(Some d, const T* const* rows, int64_t k) {
-    if constexpr (hn::MaxLanes(Some()) <= static_cast<size_t>(kBlock)) {
-      return load(d, rows[0] + k);
-    } else {
-      const hn::Half<Some> half;
-      constexpr size_t kHalf = hn::MaxLanes(Some()) / 2;
-      return hn::Combine(d, load_blocks(half, rows + kHalf, k), load_blocks(half, rows, k));
-    }
-  }
+  static constexpr int kBlocks = kLanes / kBlock;  // of 16 bytes, in a vector
+  static constexpr int kTerms = kBlocks == 4 ? kLanes : kBlock;
+
   template <int kWidth>
   static int64_t pack_transposed(const T* from, int64_t lanes, int64_t lane, int64_t depth, C* to) {
     constexpr int kVectors = (kWidth + kLanes - 1) / kLanes;
     const T* rows[kVectors * kLanes];
     for (int64_t l = 0; l < kVectors * kLanes; ++l) rows[l] = from + (l < lanes ? l : 0) * lane;
-    int64_t k = 0;
-    for (; k + kBlock <= depth; k += kBlock) {
+    const auto pack_terms = [&](int64_t first) HWY_ATTR {
       V columns[kVectors][kBlock];
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) {
-        V x[kBlock];
+      for (int v = 0; v < kVectors; ++v)
+        transposed([&](int r) HWY_ATTR { return rows[v * kLanes + r] + first; }, kBlock,
+                   columns[v]);
+        // In ascending order: what a vector writes behind its columns is written over.
 #pragma GCC unroll 4
-        for (int r = 0; r < kBlock; ++r) x[r] = load_blocks(D(), rows + v * kLanes + r, k);
-        transpose(x, columns[v]);
-      }
-      // In ascending order: what a vector writes behind its columns is written over.
-#pragma GCC unroll 4
-      for (int r = 0; r < kBlock; ++r) {
+      for (int q = 0; q < kBlock; ++q) {
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v)
-          hn::StoreU(columns[v][r], D(), to + (k + r) * kWidth + v * kLanes);
+          hn::StoreU(columns[v][q], D(), to + (first + q) * kWidth + v * kLanes);
       }
-    }
+    };
+    int64_t k = 0;
+    for (; k + kBlock <= depth; k += kBlock) pack_terms(k);
     return k;
   }
+
+  // columns[q][r] = row(r)[q] for q < terms <= count: a block of each row, or a whole vector.
+  template <int count, class Row>
+  static HWY_INLINE void transposed(Row&& row, int64_t terms, V (&columns)[count]) {
+    static_assert(count == kBlock || count == kLanes);
+    const auto transpose_by = [&](auto&& load_row) HWY_ATTR {
+      if constexpr (count != kBlock) {
+        transpose_square([&](int r) HWY_ATTR { return load_row(D(), row(r)); }, columns);
+      } else {
+        V x[kBlock];
+#pragma GCC unroll 4
+        for (int q = 0; q < kBlock; ++q) {
+          x[q] = load_blocks(
+              D(), [&](auto d, int r) HWY_ATTR { return load_row(d, row(r)); }, q);
+        }
+        transpose(x, columns);
+      }
+    };
+    if (terms == count)
+      transpose_by([](auto d, const T* p) HWY_ATTR { return load(d, p); });
+    else
+      transpose_by([&](auto d, const T* p) HWY_ATTR { return load_first(d, p, terms); });
+  }
+  // Block b is from row r + kBlock b.
+  template <class Some, class Load>
+  static HWY_INLINE hn::Vec<Some> load_blocks(Some d, Load&& load_row, int r) {
+    if constexpr (hn::MaxLanes(Some()) <= static_cast<size_t>(kBlock)) {
+      return load_row(d, r);
+    } else {
+      const hn::Half<Some> half;
+      constexpr int kHalf = static_cast<int>(hn::MaxLanes(Some()) / 2);
+      return hn::Combine(d, load_blocks(half, load_row, r + kHalf), load_blocks(half, load_row, r));
+    }
+  }
+  template <class Load>
+  static HWY_INLINE void transpose_square(Load&& load_row, V* columns) {
+    static_assert(kBlocks == 4);
+    const D d;
+    V y[kLanes];  // block b of y[g * kBlock + q] has column b * kBlock + q of the rows of group g
+#pragma GCC unroll 4
+    for (int g = 0; g < kBlocks; ++g) {
+      V x[kBlock];
+#pragma GCC unroll 4
+      for (int r = 0; r < kBlock; ++r) x[r] = load_row(g * kBlock + r);
+      transpose(x, y + g * kBlock);
+    }
+#pragma GCC unroll 4
+    for (int q = 0; q < kBlock; ++q) {
+      const auto group = [&](int g) HWY_ATTR { return y[g * kBlock + q]; };
+      const auto column = [&](int b) -> V& { return columns[b * kBlock + q]; };
+      const auto lower_02 = hn::ConcatLowerLower(d, group(2), group(0)),
+                 lower_13 = hn::ConcatLowerLower(d, group(3), group(1)),
+                 upper_02 = hn::ConcatUpperUpper(d, group(2), group(0)),
+                 upper_13 = hn::ConcatUpperUpper(d, group(3), group(1));
+      column(0) = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(lower_13), lower_02);
+      column(1) = hn::OddEvenBlocks(lower_13, hn::SwapAdjacentBlocks(lower_02));
+      column(2) = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(upper_13), upper_02);
+      column(3) = hn::OddEvenBlocks(upper_13, hn::SwapAdjacentBlocks(upper_02));
+    }
+  }
+  // Within blocks of 16 bytes.
   static HWY_INLINE void transpose(const V* x, V* columns) {
     const D d;
     if constexpr (kBlock == 1) {
@@ -451,10 +503,55 @@ struct Gemm {
     }
   }
 
+  // sums[v][r] += left[r][k + q] times the vector of row(v * kLanes + l)[k + q], l being the lane,
+  // for q < terms. They are among the kTerms from `first` on.
+  template <int rows, int vectors, class Row>
+  static HWY_INLINE void add_terms(Row&& row, const C* left, int64_t left_row, int64_t depth,
+                                   int64_t first, int64_t k, int64_t terms,
+                                   V (&sums)[vectors][rows]) {
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v) {
+      V columns[kTerms];
+      transposed([&](int r) HWY_ATTR { return row(v * kLanes + r) + first; },
+                 std::min<int64_t>(kTerms, depth), columns);
+      if (terms == kTerms) {
+#pragma GCC unroll 16
+        for (int q = 0; q < kTerms; ++q) {
+#pragma GCC unroll 4
+          for (int r = 0; r < rows; ++r)
+            sums[v][r] =
+                hn::MulAdd(hn::Set(D(), left[r * left_row + k + q]), columns[q], sums[v][r]);
+        }
+      } else {
+        for (int64_t q = 0; q < terms; ++q) {
+#pragma GCC unroll 4
+          for (int r = 0; r < rows; ++r)
+            sums[v][r] = hn::MulAdd(hn::Set(D(), left[r * left_row + k + q]),
+                                    columns[k - first + q], sums[v][r]);
+        }
+      }
+    }
+  }
+  // Of `depth` terms; no lambda sees the sums, which then stay in registers.
+  template <int rows, int vectors, class Row>
+  static HWY_INLINE void add_columns(Row&& row, const C* left, int64_t left_row, int64_t depth,
+                                     V (&sums)[vectors][rows]) {
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v) {
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) sums[v][r] = hn::Zero(D());
+    }
+    int64_t k = 0;
+    for (; k + kTerms <= depth; k += kTerms)
+      add_terms(row, left, left_row, depth, k, k, kTerms, sums);
+    if (k < depth)
+      add_terms(row, left, left_row, depth, std::max<int64_t>(0, depth - kTerms), k, depth - k,
+                sums);
+  }
+
   // A few rows by a B whose columns are contiguous: they are transposed in registers.
   template <int rows>
   static HWY_NOINLINE void few_rows_by_columns(const View& a, const View& b, const Target& c) {
-    const D d;
     const C* left = as_plain(a.data);
     int64_t left_row = a.row_stride;
     if (kIsNarrow || a.col_stride != 1) {
@@ -469,37 +566,29 @@ struct Gemm {
     const int64_t depth = piece(a.cols);
     for (int64_t j = 0; j < b.cols; j += kColumns) {
       const int64_t columns = std::min<int64_t>(kColumns, b.cols - j);
-      const T* from[kColumns];
-      for (int64_t l = 0; l < kColumns; ++l)
-        from[l] = b.data + (j + (l < columns ? l : 0)) * b.col_stride;
       for (int64_t k0 = 0; k0 < a.cols; k0 += depth) {
         const int64_t last = std::min(a.cols, k0 + depth);
         V sums[rows][2];
-        for (int r = 0; r < rows; ++r) sums[r][0] = sums[r][1] = hn::Zero(d);
-        const auto add = [&](int64_t k, V b0, V b1) HWY_ATTR {
-#pragma GCC unroll 4
-          for (int r = 0; r < rows; ++r) {
-            const V x = hn::Set(d, left[r * left_row + k]);
-            sums[r][0] = hn::MulAdd(x, b0, sums[r][0]);
-            sums[r][1] = hn::MulAdd(x, b1, sums[r][1]);
+        // A vector after the other, or both by turns: 16 rows are read at a time.
+        constexpr int kTogether = kTerms == kLanes ? 1 : 2;
+        for (int v0 = 0; v0 < 2; v0 += kTogether) {
+          const int64_t j0 = j + v0 * kLanes;
+          const int64_t width = std::min<int64_t>(kTogether * kLanes, b.cols - j0);
+          const T* const first = b.data + j0 * b.col_stride + k0;
+          V some[kTogether][rows];
+          if (width == kTogether * kLanes) {
+            const auto row = [&](int64_t l) HWY_ATTR { return first + l * b.col_stride; };
+            add_columns(row, left + k0, left_row, last - k0, some);
+          } else {
+            const auto row = [&](int64_t l)
+                                 HWY_ATTR { return first + (l < width ? l : 0) * b.col_stride; };
+            add_columns(row, left + k0, left_row, width > 0 ? last - k0 : 0, some);
           }
-        };
-        int64_t k = k0;
-        for (; k + kBlock <= last; k += kBlock) {
-          V x[2][kBlock], y[2][kBlock];
 #pragma GCC unroll 2
-          for (int v = 0; v < 2; ++v) {
+          for (int v = 0; v < kTogether; ++v) {
 #pragma GCC unroll 4
-            for (int q = 0; q < kBlock; ++q) x[v][q] = load_blocks(d, from + v * kLanes + q, k);
-            transpose(x[v], y[v]);
+            for (int r = 0; r < rows; ++r) sums[r][v0 + v] = some[v][r];
           }
-#pragma GCC unroll 4
-          for (int q = 0; q < kBlock; ++q) add(k + q, y[0][q], y[1][q]);
-        }
-        for (; k < last; ++k) {
-          HWY_ALIGN C row[kColumns];
-          for (int l = 0; l < kColumns; ++l) row[l] = static_cast<C>(from[l][k]);
-          add(k, hn::Load(d, row), hn::Load(d, row + kLanes));
         }
         Target to = c.at(0, j);
         if (k0 > 0) to.beta = C(1);
@@ -581,6 +670,10 @@ struct Gemm {
           return few_rows_by_columns<1>(*left, *right, to);
         case 2:
           return few_rows_by_columns<2>(*left, *right, to);
+        case 3:
+          return few_rows_by_columns<3>(*left, *right, to);
+        case 4:
+          return few_rows_by_columns<4>(*left, *right, to);
       }
     }
     blocks(*left, *right, to);
