@@ -4,8 +4,8 @@ weights and draws that NumPy makes from a seed, on Treadle and on PyTorch.
     python -m treadle.run _detection.py OUT.npz float64     # on Treadle
     python _detection.py OUT.npz float64                    # on PyTorch
 
-The file that it writes has the losses, the gradient's norm for each parameter, the weights' change
-after a step of SGD, and the detections. tests/data/stable_abi/detection.npz is PyTorch's.
+The file that it writes has the losses, the norms of each parameter's gradient and of its change by a
+step of SGD, and the detections. tests/data/stable_abi/detection.npz is PyTorch's.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -71,7 +71,7 @@ def main(out, dtype):
     found = {}
     model = fasterrcnn_resnet50_fpn(
         weights=None, weights_backbone=None, num_classes=5, min_size=96, max_size=160,
-        rpn_post_nms_top_n_train=200, rpn_post_nms_top_n_test=100, box_score_thresh=0.1,
+        rpn_post_nms_top_n_train=200, rpn_post_nms_top_n_test=100, box_score_thresh=0.01,
         trainable_backbone_layers=5,
     )  # fmt: skip
     set_weights(model.to(dtype))
@@ -82,12 +82,11 @@ def main(out, dtype):
     sum(losses.values()).backward()
     for name, loss in losses.items():
         found[f"loss {name}"] = loss.detach().numpy()
-    for name, parameter in model.named_parameters():
-        found[f"gradient {name}"] = norm(parameter.grad)
-    before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4).step()
-    for name, parameter in model.named_parameters():
-        found[f"step {name}"] = norm(parameter.detach() - before[name])
+    parameters = list(model.parameters())
+    found["gradients"] = numpy.array([norm(p.grad) for p in parameters])
+    before = [p.detach().clone() for p in parameters]
+    torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, weight_decay=1e-4).step()
+    found["steps"] = numpy.array([norm(p.detach() - b) for p, b in zip(parameters, before)])
 
     model.eval()
     with torch.no_grad():
