@@ -62,7 +62,7 @@ def _plain(judge: Judge, line: Line) -> tuple[Built, list[Any]]:
 
 
 def threads(judge: Judge, line: Line) -> Iterator[Finding]:
-    if judge.op.random or judge.op.is_unwritten:
+    if not judge.repeatable():
         return
     built, wanted = _plain(judge, line)
     before = treadle.get_num_threads()
@@ -96,7 +96,7 @@ def _first_difference(first: list[np.ndarray], second: list[np.ndarray]) -> str:
 
 
 def concurrent(judge: Judge, line: Line) -> Iterator[Finding]:
-    if judge.op.random or judge.op.is_unwritten:
+    if not judge.repeatable():
         return
     made = [Built(line, True, PATTERNS[0], again) for again in (0, 1)]
     problems: list[str] = []
@@ -132,7 +132,7 @@ def concurrent(judge: Judge, line: Line) -> Iterator[Finding]:
 
 def batch(judge: Judge, line: Line) -> Iterator[Finding]:
     """Where rows of the reference do not depend on each other."""
-    if judge.op.random or judge.op.is_unwritten or judge.kernel.device != "cpu":
+    if not judge.repeatable() or judge.kernel.device != "cpu":
         return
     shapes = [t.shape for t in line.tensors()]
     rows = shapes[0][0] if shapes and shapes[0] else 0
