@@ -235,15 +235,14 @@ def calls(judge: Judge, line: Line) -> Iterator[Finding]:
     if judge.kernel.is_operator:
         return
     built, wanted = _plain(judge, line)
-    name = judge.op.name.removesuffix("_")
+    # An operator of the same name in another namespace may be the kernel itself.
+    name = f"{judge.op.json['namespace']}::{judge.op.name.removesuffix('_')}"
     try:
         with _Recorder() as recorder:
             judge.call(built, wanted)
     finally:
         built.close()
-    found = sorted(
-        n for n in recorder.names if n.split("::")[-1].split(".")[0].removesuffix("_") == name
-    )
+    found = sorted(n for n in recorder.names if n.split(".")[0].removesuffix("_") == name)
     if found:
         yield Finding("calls its reference", str(line), f"the kernel calls {', '.join(found)}")
 
