@@ -59,7 +59,7 @@ def bilinear(make: Maker) -> Iterator[Sample]:
     yield Sample(make((0, 2)), make((0, 3)), make((4, 2, 3)), expect=expect, grad=False)
 
 
-@samples("embedding_bag")
+@samples("embedding_bag.padding_idx")
 def embedding_bag(make: Maker) -> Iterator[Sample]:
     def expect(
         weight: Any,
