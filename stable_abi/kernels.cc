@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 
+#include "aten/engine/named_errors.h"
 #include "aten/ops/copy_.h"
 #include "core/base/fork_safe_mutex.h"
 #include "core/device/backend.h"
@@ -41,7 +42,8 @@ void call(const Operator& op, StableKernel kernel, Stack& stack) {
     more.reset(new StableIValue[std::max(inputs, outputs)]);
     values = more.get();
   }
-  to_stable(stack, schema.arguments, values);
+  const std::string_view name = op.info().base_name;
+  named(name, [&] { to_stable(stack, schema.arguments, values); });
   const uint64_t errors = error_count();
   try {
     kernel(values, inputs, outputs);
@@ -56,7 +58,7 @@ void call(const Operator& op, StableKernel kernel, Stack& stack) {
                              "expected a kernel that throws std::exception, got another exception");
   }
   stack.clear();
-  adopt_values(values, schema.returns, stack);
+  named(name, [&] { adopt_values(values, schema.returns, stack); });
 }
 
 void run(void* context, const Operator& op, Stack& stack) {
