@@ -15,8 +15,8 @@
 #include "python_bindings/csrc/arguments/casters.h"
 #include "python_bindings/csrc/arguments/convert.h"
 #include "python_bindings/csrc/binding.h"
-#include "python_bindings/csrc/library/defined_operator.h"
 #include "python_bindings/csrc/exchange/tvm_ffi_arguments.h"
+#include "python_bindings/csrc/library/defined_operator.h"
 #include "python_bindings/csrc/module.h"
 #include "python_bindings/csrc/tensors/tensor_object.h"
 
@@ -132,15 +132,14 @@ void call(const Function& function, ArrayRef<BorrowedValue> values) {
         arguments.add(arguments.list(ArrayRef<bool>(v.as.bools, n)));
         break;
       case BorrowedValue::kTensors:
-        arguments.add(
-            arguments.list(TensorList(reinterpret_cast<const Tensor*>(v.as.tensors), n)));
+        arguments.add(arguments.list(TensorList(reinterpret_cast<const Tensor*>(v.as.tensors), n)));
         break;
       case BorrowedValue::kScalarType:
         arguments.add(arguments.dtype(static_cast<ScalarType>(v.as.scalar_type)));
         break;
       case BorrowedValue::kDevice:
-        arguments.add(arguments.device({static_cast<DeviceType>(v.as.device.type),
-                                        static_cast<int8_t>(v.as.device.index)}));
+        arguments.add(arguments.device(
+            {static_cast<DeviceType>(v.as.device.type), static_cast<int8_t>(v.as.device.index)}));
         break;
       default:
         fail<ErrorKind::Type>(OpName(function.name),

@@ -40,8 +40,8 @@ Any Arguments::dtype(ScalarType dtype) const {
 }
 
 Any Arguments::device(Device device) const {
-  check<ErrorKind::Value>(device.is_cpu(), OpName(function_.name),
-                          "expected the device cpu, got ", device);
+  check<ErrorKind::Value>(device.is_cpu(), OpName(function_.name), "expected the device cpu, got ",
+                          device);
   Any a{.type_index = kDevice};
   a.as.device = {1, 0};
   return a;

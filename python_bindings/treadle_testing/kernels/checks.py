@@ -206,9 +206,7 @@ def _rows_of_reference(
     return part
 
 
-def _has_rows(
-    whole: Sequence[Expected], part: Sequence[Expected], first: int, count: int
-) -> bool:
+def _has_rows(whole: Sequence[Expected], part: Sequence[Expected], first: int, count: int) -> bool:
     """Whether the results of some rows are those rows of the results of all."""
 
     def same(a: np.ndarray, b: np.ndarray) -> bool:

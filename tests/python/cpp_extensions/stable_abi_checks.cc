@@ -301,7 +301,8 @@ EXPORT void* stable_checks_device(void* object) {
 }
 // The results of functions that are given what they refuse.
 EXPORT int32_t stable_checks_loop() {
-  return torch_parallel_for(INT64_MIN, INT64_MAX, 1, [](int64_t, int64_t, void*) {}, nullptr);
+  return torch_parallel_for(
+      INT64_MIN, INT64_MAX, 1, [](int64_t, int64_t, void*) {}, nullptr);
 }
 EXPORT int32_t stable_checks_no_memory() {
   const int64_t n = 3, one = 1;

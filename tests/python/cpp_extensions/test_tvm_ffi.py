@@ -83,7 +83,9 @@ extern "C" int __tvm_ffi_raises(void*, const void*, int32_t, void*) {
 """
 
 # Functions that take lists, with the part of libtvm_ffi that makes these.
-LISTS = SOURCE + r"""
+LISTS = (
+    SOURCE
+    + r"""
 #include <string>
 #include <vector>
 struct Managed {
@@ -150,6 +152,7 @@ EXPORT(scale) {
   return 0;
 }
 """
+)
 
 
 def _compile(folder, name, source, *more):

@@ -195,9 +195,7 @@ def test_a_tensor_without_its_sizes_is_refused() -> None:
     made = capsule(managed, name, None)
     with pytest.raises(ValueError) as error:
         treadle.from_dlpack(made)
-    assert str(error.value) == (
-        "from_dlpack: expected 0 to 64 dimensions with their sizes, got 1"
-    )
+    assert str(error.value) == ("from_dlpack: expected 0 to 64 dimensions with their sizes, got 1")
     del sizes
 
 

@@ -69,7 +69,9 @@ def built(folder, kernel, text):
     if "torch/csrc/stable" in text:
         # Built in a process of its own: loading it here would define its operator.
         program = "import sys; from treadle.utils.cpp_extension import load\n"
-        program += "load('stable', sys.argv[1], is_python_module=False, build_directory=sys.argv[2])"
+        program += (
+            "load('stable', sys.argv[1], is_python_module=False, build_directory=sys.argv[2])"
+        )
         subprocess.run([sys.executable, "-c", program, source, folder], check=True)
         (file,) = folder.glob("stable*.so")
     elif file.suffix == ".so":
@@ -83,7 +85,10 @@ def built(folder, kernel, text):
 def test_right_kernels_pass_and_faults_are_found(tmp_path, monkeypatch):
     if shutil.which("g++") is None and shutil.which("c++") is None:
         pytest.skip("there is no C++ compiler")
-    for name, lines, wanted in (("right", [], []), ("wrong", ["relu f32 [5] nan"], ["wrong value"])):
+    for name, lines, wanted in (
+        ("right", [], []),
+        ("wrong", ["relu f32 [5] nan"], ["wrong value"]),
+    ):
         folder = tmp_path / name
         folder.mkdir()
         monkeypatch.setenv("TREADLE_EXTENSIONS_DIR", str(folder / "built"))
