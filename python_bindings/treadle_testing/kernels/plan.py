@@ -32,6 +32,8 @@ FIRST_DTYPES = ("float32", "float64", "int64", "bfloat16", "bool", "complex64", 
 SIZES = (0, 1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 33, 63, 65, 100, 127, 129, 257)
 FILLS = ("special", "nan", "inf", "minuszero", "subnormal", "zeros")
 _EXPLICIT = 6
+# Several dimensions may grow at once: elements of the largest tensor.
+_MOST_OF_SIZES = 1 << 20
 _FAR = 2**31 + 8
 
 
@@ -154,7 +156,9 @@ def sizes(line: Line) -> Iterator[Line]:
     for new in SIZES:
         for old in sorted(found):
             if new != old:
-                yield with_sizes(line, old, new)
+                other = with_sizes(line, old, new)
+                if all(prod(t.shape) <= _MOST_OF_SIZES for t in other.tensors()):
+                    yield other
 
 
 def _transposed(t: Tensor) -> tuple[int, ...]:
