@@ -23,9 +23,7 @@ DeviceType accelerator() {
   return known.front();
 }
 
-Device numbered(DeviceType type, int32_t index) {
-  return with_index(device_of(number_of(type), index));
-}
+Device indexed(DeviceType type, int32_t index) { return with_index(numbered(type, index)); }
 
 // Makes a device the current one, until it is deleted.
 class CurrentDevice {
@@ -44,7 +42,7 @@ class CurrentDevice {
   CurrentDevice& operator=(const CurrentDevice&) = delete;
   void set(int32_t index) {
     if (index < 0) return;
-    set_current_device(type_, numbered(type_, index).index);
+    set_current_device(type_, indexed(type_, index).index);
   }
 
  private:
@@ -74,7 +72,7 @@ Backend& cuda() { return require_backend(with_index({DeviceType::CUDA, -1}).type
 struct CurrentStream {
   CurrentStream(void* stream, int32_t index)
       : device(DeviceType::CUDA, index),
-        place(numbered(DeviceType::CUDA, index)),
+        place(indexed(DeviceType::CUDA, index)),
         before(current_stream(place)) {
     set_current_stream(place, number_of_stream(stream));
   }
@@ -136,7 +134,7 @@ AOTITorchError aoti_torch_get_current_device_index(int32_t* result) {
 }
 AOTITorchError aoti_torch_get_current_stream(int32_t device_index, StreamHandle* result) {
   return guarded([&] {
-    const Device device = numbered(accelerator(), device_index);
+    const Device device = indexed(accelerator(), device_index);
     *result = reinterpret_cast<StreamHandle>(new Stream{device, current_stream(device)});
   });
 }
@@ -176,24 +174,24 @@ AOTITorchError aoti_torch_delete_cuda_stream_guard(CUDAStreamGuardHandle guard) 
 }
 AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device_index, void** result) {
   return guarded(
-      [&] { *result = native(current_stream(numbered(DeviceType::CUDA, device_index))); });
+      [&] { *result = native(current_stream(indexed(DeviceType::CUDA, device_index))); });
 }
 AOTITorchError torch_set_current_cuda_stream(void* stream, int32_t device_index) {
   return guarded([&] {
-    set_current_stream(numbered(DeviceType::CUDA, device_index), number_of_stream(stream));
+    set_current_stream(indexed(DeviceType::CUDA, device_index), number_of_stream(stream));
   });
 }
 // The stream is the program's from then on, as one of a pool is.
 AOTITorchError torch_get_cuda_stream_from_pool(bool high_priority, int32_t device_index,
                                                void** result) {
   return guarded([&] {
-    const Device device = numbered(DeviceType::CUDA, device_index);
+    const Device device = indexed(DeviceType::CUDA, device_index);
     *result = native(cuda().create_stream(device.index, high_priority ? -1 : 0));
   });
 }
 AOTITorchError torch_cuda_stream_synchronize(void* stream, int32_t device_index) {
   return guarded([&] {
-    const Device device = numbered(DeviceType::CUDA, device_index);
+    const Device device = indexed(DeviceType::CUDA, device_index);
     cuda().synchronize_stream(device.index, number_of_stream(stream));
   });
 }

@@ -50,11 +50,9 @@ void call(const char* name, const char* overload, StableIValue* stack) {
   const schema::FunctionSchema& schema = op.schema();
   Stack values;
   values.reserve(schema.arguments.size() + 1);
-  for (size_t i = 0; i < schema.arguments.size(); ++i)
-    values.push_back(adopt_value(stack[i], schema.arguments[i].type, schema.arguments[i].name));
+  adopt_values(stack, schema.arguments, values);
   op.call_boxed(values);
-  for (size_t i = 0; i < values.size(); ++i)
-    stack[i] = to_stable(values[i], schema.returns[i].type, "a result");
+  to_stable(values, schema.returns, stack);
 }
 
 IntList list(const int64_t* values, int64_t count) {

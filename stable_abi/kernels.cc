@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 
+#include "aten/engine/named_errors.h"
 #include "aten/ops/copy_.h"
 #include "core/base/fork_safe_mutex.h"
 #include "core/device/backend.h"
@@ -41,8 +42,8 @@ void call(const Operator& op, StableKernel kernel, Stack& stack) {
     more.reset(new StableIValue[std::max(inputs, outputs)]);
     values = more.get();
   }
-  for (size_t i = 0; i < inputs; ++i)
-    values[i] = to_stable(stack[i], schema.arguments[i].type, schema.arguments[i].name);
+  const std::string_view name = op.info().base_name;
+  named(name, [&] { to_stable(stack, schema.arguments, values); });
   const uint64_t errors = error_count();
   try {
     kernel(values, inputs, outputs);
@@ -57,8 +58,7 @@ void call(const Operator& op, StableKernel kernel, Stack& stack) {
                              "expected a kernel that throws std::exception, got another exception");
   }
   stack.clear();
-  for (size_t i = 0; i < outputs; ++i)
-    stack.push_back(adopt_value(values[i], schema.returns[i].type, "a result"));
+  named(name, [&] { adopt_values(values, schema.returns, stack); });
 }
 
 void run(void* context, const Operator& op, Stack& stack) {

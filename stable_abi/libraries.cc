@@ -7,7 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <vector>
 
 #include "core/base/fork_safe_mutex.h"
 #include "core/dispatch/dispatcher.h"
@@ -51,21 +51,23 @@ State& state() {
   return *state;
 }
 
-// The load that is going on on this thread.
+// A load that is going on on this thread. An extension may load another one.
 struct Load {
   std::vector<Library*> libraries;
   std::vector<std::string> errors;
   std::string facts;
 };
-thread_local std::optional<Load> t_load;
+thread_local std::vector<Load> t_loads;
 thread_local std::string t_result;
+
+Load* current_load() { return t_loads.empty() ? nullptr : &t_loads.back(); }
 
 // Runs a registration: within a load its error is kept for the end.
 template <class Body>
 AOTITorchError registering(Body&& body) noexcept {
   const AOTITorchError result = guarded(body);
-  if (result == AOTI_TORCH_SUCCESS || !t_load) return result;
-  t_load->errors.emplace_back(torch_exception_get_what());
+  if (result == AOTI_TORCH_SUCCESS || t_loads.empty()) return result;
+  t_loads.back().errors.emplace_back(torch_exception_get_what());
   return AOTI_TORCH_SUCCESS;
 }
 
@@ -81,7 +83,7 @@ AOTITorchError make_library(Kind kind, const char* ns, const char* key, const ch
                                                      file ? file : "", static_cast<int>(line)});
     Library* const made = library.release();
     *result = reinterpret_cast<TorchLibraryHandle>(made);
-    if (t_load) t_load->libraries.push_back(made);
+    if (Load* const load = current_load()) load->libraries.push_back(made);
     if (kind == Kind::Impl) {
       made->refused = true;
       read_key(made->key);
@@ -140,10 +142,10 @@ void define(Library& library, const char* schema, const int32_t* tags, int32_t t
     refuse_second(text, *there, library);
   DynamicOperator& op = DynamicOperator::define(text, library.place());
   library.undo.push_back([&op] { op.undefine(); });
-  if (t_load) {
-    t_load->facts += str("operator ", op.info().name);
-    for (int32_t i = 0; i < tag_count; ++i) t_load->facts += str(" ", name_of_tag(tags[i]));
-    t_load->facts += "\n";
+  if (Load* const load = current_load()) {
+    std::string fact = str("operator ", op.info().name);
+    for (int32_t i = 0; i < tag_count; ++i) fact += str(" ", name_of_tag(tags[i]));
+    load->facts += fact + "\n";
   }
   std::vector<Waiting> found;
   {
@@ -220,24 +222,25 @@ AOTITorchError torch_library_set_python_module(TorchLibraryHandle library, const
                                                const char*) {
   return registering([&] {
     const Library& l = library_of(library);
-    if (t_load) t_load->facts += str("module ", l.ns, " ", given(module, "a module"), "\n");
+    given(module, "a module");
+    if (Load* const load = current_load()) load->facts += str("module ", l.ns, " ", module, "\n");
   });
 }
 AOTITorchError aoti_torch_delete_library_object(TorchLibraryHandle library) {
   return guarded([&] {
     if (!library) return;  // an error prevented it
     const std::unique_ptr<Library> owned(&library_of(library));
-    if (t_load) std::erase(t_load->libraries, owned.get());
+    for (Load& load : t_loads) std::erase(load.libraries, owned.get());
     forget_waiting(owned.get());
     owned->take_back();
   });
 }
 
-void treadle_stable_abi_begin_load() { t_load.emplace(); }
+void treadle_stable_abi_begin_load() { t_loads.emplace_back(); }
 const char* treadle_stable_abi_end_load() {
-  if (!t_load) return "";
-  Load load = std::move(*t_load);
-  t_load.reset();
+  if (t_loads.empty()) return "";
+  Load load = std::move(t_loads.back());
+  t_loads.pop_back();
   t_result = std::move(load.facts);
   if (!load.errors.empty()) {
     t_result = "error " + load.errors.front();

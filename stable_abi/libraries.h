@@ -11,7 +11,7 @@
 
 extern "C" {
 
-// The beginning of a load, on this thread.
+// The beginning of a load, on this thread; another one may be within it.
 AOTI_TORCH_EXPORT void treadle_stable_abi_begin_load();
 // Its end: a text that lives until the next load of this thread. It is "error TEXT" if there were
 // errors, and then nothing stays registered; else lines of "operator NAME TAG..." and

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stable_abi/numbers.h"
 
+#include <optional>
+
 #include "core/device/backend.h"
 #include "stable_abi/boundary.h"
 
@@ -108,16 +110,20 @@ MemoryFormat memory_format_of(int32_t number) {
 DeviceType device_type_of(int32_t number) {
   if (number != kXpu && number != kMps && number != kPrivateUse1)
     return value_in(kDevices, number, "kind of device");
+  const char* const kind = number == kXpu ? "xpu" : number == kMps ? "mps" : "privateuse1";
+  std::optional<DeviceType> found;
   for (const DeviceType type : backends()) {
-    if (number_of(type) == number) return type;
+    if (number_of(type) != number) continue;
+    check<ErrorKind::Runtime>(!found, "expected one backend of the kind ", kind,
+                              ", as PyTorch has, got ", name_of(*found), " and ", name_of(type));
+    found = type;
   }
-  fail<ErrorKind::Runtime>("expected a kind of device with a backend, got ", number == kXpu ? "xpu"
-                                                                             : number == kMps
-                                                                                 ? "mps"
-                                                                                 : "privateuse1");
+  check<ErrorKind::Runtime>(found.has_value(), "expected a kind of device with a backend, got ",
+                            kind);
+  return *found;
 }
-Device device_of(int32_t type, int32_t index) {
-  const DeviceType known = device_type_of(type);
+Device device_of(int32_t type, int32_t index) { return numbered(device_type_of(type), index); }
+Device numbered(DeviceType known, int32_t index) {
   if (known == DeviceType::CPU || known == DeviceType::Meta) return {known, -1};
   check<ErrorKind::Value>(index >= -1 && index < 128, "expected the index of a device, got ",
                           index);

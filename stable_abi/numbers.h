@@ -24,5 +24,7 @@ Layout layout_of(int32_t number);
 MemoryFormat memory_format_of(int32_t number);
 DeviceType device_type_of(int32_t number);
 Device device_of(int32_t type, int32_t index);
+// The device of a kind with the index; -1 is the current one. ValueError for an index that is none.
+Device numbered(DeviceType type, int32_t index);
 
 }  // namespace treadle::stable_abi

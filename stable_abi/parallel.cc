@@ -64,7 +64,10 @@ AOTITorchError torch_parallel_for(int64_t begin, int64_t end, int64_t grain_size
     check<ErrorKind::Value>(grain_size >= 0, "torch_parallel_for: expected grain_size >= 0, got ",
                             grain_size);
     if (begin >= end) return;
-    const int64_t count = end - begin;
+    int64_t count = 0;
+    check<ErrorKind::Value>(!__builtin_sub_overflow(end, begin, &count),
+                            "torch_parallel_for: expected fewer than 2^63 steps, got those from ",
+                            begin, " to ", end);
     if (in_parallel_region() || count <= grain_size) {
       function(begin, end, context);
       return;

@@ -45,7 +45,11 @@ Type element_type(const Type& list) {
 
 StableIValue list_to_stable(const Value& value, const Type& type, std::string_view name) {
   const Type element = element_type(type);
-  auto list = std::make_unique<List>();
+  const auto free = [&](List* made) {
+    for (const StableIValue item : *made) drop_value(item, element);
+    delete made;
+  };
+  std::unique_ptr<List, decltype(free)> list(new List, free);
   const auto add = [&](const auto& values) {
     list->reserve(values.size());
     for (const auto& v : values) list->push_back(to_stable(Value(v), element, name));
@@ -66,10 +70,16 @@ StableIValue list_to_stable(const Value& value, const Type& type, std::string_vi
 template <class T>
 Value adopt_list(const List& list, const Type& element, std::string_view name) {
   std::vector<T> values;
-  values.reserve(list.size());
-  for (const StableIValue item : list) {
-    const Value value = adopt_value(item, element, name);
-    values.push_back(value.is_none() ? T() : value.as<T>());
+  size_t taken = 0;
+  try {
+    values.reserve(list.size());
+    for (; taken < list.size(); ++taken) {
+      const Value value = adopt_value(list[taken], element, name);
+      values.push_back(value.is_none() ? T() : value.as<T>());
+    }
+  } catch (...) {
+    while (++taken < list.size()) drop_value(list[taken], element);
+    throw;
   }
   return values;
 }
@@ -172,6 +182,13 @@ Value adopt_value(StableIValue bits, const Type& type, std::string_view name) {
           *std::unique_ptr<Generator>(&generator_of(from_bits<AtenGeneratorHandle>(bits))));
     default:
       fail_type(type, name);
+  }
+}
+
+void drop_value(StableIValue value, const Type& type) noexcept {
+  try {
+    adopt_value(value, type, "");
+  } catch (...) {  // a value that is none owns nothing
   }
 }
 

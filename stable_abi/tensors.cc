@@ -51,9 +51,11 @@ AtenTensorHandle tensor_over(const Blob& blob, std::function<void()> release) {
                                    "expected a strided tensor over memory, got the layout ",
                                    layout_of(blob.layout));
   const ScalarType dtype = dtype_of(blob.dtype);
-  auto storage = make_intrusive<StorageImpl>(
-      blob.data, reach_of(sizes, strides, blob.offset, dtype),
-      with_index(device_of(blob.device_type, blob.device_index)), std::move(release));
+  const Device device = with_index(device_of(blob.device_type, blob.device_index));
+  const size_t bytes = reach_of(sizes, strides, blob.offset, dtype);
+  check<ErrorKind::Value>(blob.data || bytes == 0 || !device.is_cpu(), "expected memory of ", bytes,
+                          " bytes, got a null pointer");
+  auto storage = make_intrusive<StorageImpl>(blob.data, bytes, device, std::move(release));
   return new_handle(
       Tensor(make_intrusive<TensorImpl>(std::move(storage), dtype, sizes, strides, blob.offset)));
 }

@@ -85,7 +85,10 @@ class Operator:
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """The functional form: a module function, else a method."""
+        """The functional form: a module function, else a method; `treadle.ops` has it where Python
+        is given neither."""
+        if self.internal and self.library is None:
+            return getattr(treadle.ops.aten, self.name)
         return getattr(
             self._place if "function" in self.json["variants"] else treadle.Tensor, self.name
         )

@@ -86,11 +86,6 @@ def evaluate(node: Node, names: Mapping[str, Any]) -> Any:
 # ---- calls ---------------------------------------------------------------------------------------
 
 
-def _function(op: Operator) -> Callable[..., Any]:
-    """Also of an operator that Python has no function of."""
-    return getattr(treadle.ops.aten, op.name) if op.internal else op.function
-
-
 def _named(op: Operator, sample: Sample, dtype: str) -> dict[str, Any]:
     """The arguments of a sample by name, arrays as tensors."""
     given = map_arrays(sample.args, lambda a: to_tensor(a, dtype))
@@ -104,7 +99,7 @@ def _named(op: Operator, sample: Sample, dtype: str) -> dict[str, Any]:
 
 def _call(op: Operator, names: Mapping[str, Any]) -> Tensor:
     positional = [names[a["name"]] for a in op.args if not a["kwarg_only"]]
-    return _function(op)(
+    return op.function(
         *positional, **{a["name"]: names[a["name"]] for a in op.args if a["kwarg_only"]}
     )
 

@@ -39,4 +39,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
                               per_sample_weights, include_last_offset, padding);
 }
 
+std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
+    const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
+    int64_t mode, bool sparse, const Tensor& per_sample_weights, bool include_last_offset) {
+  return embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse,
+                       per_sample_weights, include_last_offset, std::nullopt);
+}
+
 }  // namespace treadle::composite

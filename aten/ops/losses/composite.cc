@@ -34,6 +34,7 @@
 #include "aten/ops/rsub.h"
 #include "aten/ops/smooth_l1_loss.h"
 #include "aten/ops/sub.h"
+#include "aten/ops/to.h"
 #include "aten/ops/where.h"
 #include "aten/ops/xlogy.h"
 #include "aten/ops/zeros_like.h"
@@ -106,7 +107,8 @@ Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tens
   return reduced("binary_cross_entropy", loss, reduction);
 }
 
-// (1 - y) x + w (log(1 + exp(-|x|)) + max(-x, 0)), where w = 1 + (pos_weight - 1) y.
+// (1 - y) x + w (log(1 + exp(-|x|)) + max(-x, 0)), where w = 1 + (pos_weight - 1) y; of the dtype of
+// a floating y, whatever the others are.
 Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target,
                                         const Tensor& weight, const Tensor& pos_weight,
                                         int64_t reduction) {
@@ -118,6 +120,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
   }
   Tensor loss = aten::add(aten::mul(aten::rsub(target, Scalar(1)), self), softplus);
   if (weight.defined()) loss = aten::mul(loss, weight);
+  if (is_floating(target.dtype())) loss = aten::to(loss, target.dtype());
   return reduced("binary_cross_entropy_with_logits", loss, reduction);
 }
 

@@ -101,8 +101,9 @@ Tensor import_tensor(const DLTensor& dl, std::shared_ptr<void> owner, bool read_
   check<ErrorKind::NotImplemented>(dl.device.type == kDLCpu, OpName("from_dlpack"),
                                    "expected a tensor on the cpu, got device type ",
                                    int64_t{dl.device.type});
-  check<ErrorKind::Value>(dl.ndim >= 0 && dl.ndim <= 64, OpName("from_dlpack"),
-                          "expected 0 to 64 dimensions, got ", int64_t{dl.ndim});
+  check<ErrorKind::Value>(dl.ndim >= 0 && dl.ndim <= 64 && (dl.ndim == 0 || dl.shape),
+                          OpName("from_dlpack"),
+                          "expected 0 to 64 dimensions with their sizes, got ", int64_t{dl.ndim});
   const ScalarType dtype = dtype_of_dl(dl.dtype, "from_dlpack");
   const DimVector sizes(dl.shape, dl.shape + dl.ndim);
   const int64_t numel = checked_numel(sizes, item_size(dtype));

@@ -50,6 +50,10 @@ int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* context,
     check<ErrorKind::Type>(prototype->device.type == 1, OpName(kOp),
                            "expected a tensor on the cpu, got device type ",
                            int64_t{prototype->device.type});
+    check<ErrorKind::Value>(
+        prototype->ndim >= 0 && prototype->ndim <= 64 && (prototype->ndim == 0 || prototype->shape),
+        OpName(kOp), "expected 0 to 64 dimensions with their sizes, got ",
+        int64_t{prototype->ndim});
     const IntList sizes(prototype->shape, static_cast<size_t>(prototype->ndim));
     const ScalarType dtype = dtype_of_dl(prototype->dtype, kOp);
     *out = make_versioned(named(kOp, [&] { return empty_cpu(sizes, dtype); }), kDLPackVersion, 0);

@@ -7,16 +7,15 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <array>
-#include <cstring>
 #include <vector>
 
-#include "aten/engine/named_errors.h"
+#include "aten/engine/overlap.h"
 #include "core/dispatch/dispatcher.h"
 #include "plugin/host/boundary.h"
 #include "python_bindings/csrc/arguments/casters.h"
 #include "python_bindings/csrc/arguments/convert.h"
 #include "python_bindings/csrc/binding.h"
+#include "python_bindings/csrc/exchange/tvm_ffi_arguments.h"
 #include "python_bindings/csrc/library/defined_operator.h"
 #include "python_bindings/csrc/module.h"
 #include "python_bindings/csrc/tensors/tensor_object.h"
@@ -27,49 +26,46 @@ namespace treadle::python {
 namespace tvm_ffi {
 namespace {
 
-constexpr size_t kMostArguments = 32;
-
-// The arguments of one call, on the stack.
-class Arguments {
- public:
-  explicit Arguments(const Function& function) : function_(function) {}
-
-  void add(const Tensor& t) {
-    if (!t.defined()) return add_none();
-    Any& value = next(kDLTensorPtr);
-    DLTensor& described = tensors_[count_ - 1];
-    describe_tensor(t, described, function_.name.c_str());
-    value.as.pointer = &described;
-  }
-  void add(int64_t value, TypeIndex type = kInt) { next(type).as.integer = value; }
-  void add(double value) { next(kFloat).as.number = value; }
-  void add(const char* text) { next(kRawStr).as.text = text; }
-  void add(DLDataType type) { next(kDataType).as.dtype = type; }
-  void add(DLDevice device) { next(kDevice).as.device = device; }
-  void add_none() { next(kNone).as.integer = 0; }
-
-  const Any* data() const { return values_.data(); }
-  int32_t size() const { return static_cast<int32_t>(count_); }
-
- private:
-  Any& next(TypeIndex type) {
-    check<ErrorKind::Value>(count_ < kMostArguments, OpName(function_.name), "expected at most ",
-                            kMostArguments, " arguments, got more");
-    values_[count_].type_index = type;
-    values_[count_].padding = 0;
-    return values_[count_++];
-  }
-
-  const Function& function_;
-  size_t count_ = 0;
-  std::array<Any, kMostArguments> values_;
-  std::array<DLTensor, kMostArguments> tensors_;
-};
-
 std::string_view text_of(const ByteArray& text) { return {text.data, text.size}; }
 
-// Throws what the function has raised, by the kind that it names.
-[[noreturn]] void raise_error(const Function& function, int status) {
+Any invoke(const Function& function, const Arguments& arguments) {
+  Any result;
+  const int status = function.call(nullptr, arguments.data(), arguments.size(), &result);
+  if (status != 0) [[unlikely]]
+    raise_error(function, status);
+  return result;
+}
+
+void release(const Function& function, const Any& result) {
+  if (result.type_index >= kObjects && function.release) function.release(result.as.pointer);
+}
+
+// A function of libtvm_ffi: of the one that the library is linked with, else of one that is loaded.
+template <class F>
+void find(void* library, const char* name, F& found) {
+  void* symbol = dlsym(library, name);
+  if (!symbol) symbol = dlsym(RTLD_DEFAULT, name);
+  found = reinterpret_cast<F>(symbol);
+}
+
+void find_runtime(void* library, Function& f) {
+  find(library, "TVMFFIErrorMoveFromRaised", f.move_error);
+  find(library, "TVMFFIObjectDecRef", f.release);
+  find(library, "TVMFFITensorToDLPackVersioned", f.to_dlpack);
+  find(library, "TVMFFITensorFromDLPackVersioned", f.from_dlpack);
+  find(library, "TVMFFIFunctionCall", f.call_object);
+  int (*find_global)(const ByteArray* name, void** function) = nullptr;
+  find(library, "TVMFFIFunctionGetGlobal", find_global);
+  const std::string_view array = "ffi.Array";
+  const ByteArray name{array.data(), array.size()};
+  if (!find_global || !f.call_object || find_global(&name, &f.make_array) != 0)
+    f.make_array = nullptr;
+}
+
+}  // namespace
+
+// By the kind that the error names.
+void raise_error(const Function& function, int status) {
   const OpName op(function.name);
   void* object = nullptr;
   if (function.move_error) function.move_error(&object);
@@ -86,22 +82,6 @@ std::string_view text_of(const ByteArray& text) { return {text.data, text.size};
   fail<ErrorKind::Runtime>(op, message);
 }
 
-Any invoke(const Function& function, const Arguments& arguments) {
-  Any result;
-  const int status = function.call(nullptr, arguments.data(), arguments.size(), &result);
-  if (status != 0) [[unlikely]]
-    raise_error(function, status);
-  return result;
-}
-
-void release(const Function& function, const Any& result) {
-  if (result.type_index >= kObjects && function.release) function.release(result.as.pointer);
-}
-
-void* symbol(void* library, const char* name) { return dlsym(library, name); }
-
-}  // namespace
-
 std::shared_ptr<const Function> load(const std::string& path, const std::string& name) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
@@ -111,53 +91,61 @@ std::shared_ptr<const Function> load(const std::string& path, const std::string&
   }
   auto function = std::make_shared<Function>();
   function->name = name;
-  function->call = reinterpret_cast<SafeCall>(symbol(library, ("__tvm_ffi_" + name).c_str()));
+  function->call = reinterpret_cast<SafeCall>(dlsym(library, ("__tvm_ffi_" + name).c_str()));
   check<ErrorKind::Value>(function->call != nullptr, OpName("tvm_ffi"), "expected a function '",
                           name, "', the symbol __tvm_ffi_", name, ", in ", path, ", got none");
-  function->move_error = reinterpret_cast<decltype(Function::move_error)>(
-      symbol(library, "TVMFFIErrorMoveFromRaised"));
-  function->release =
-      reinterpret_cast<decltype(Function::release)>(symbol(library, "TVMFFIObjectDecRef"));
-  function->to_dlpack = reinterpret_cast<decltype(Function::to_dlpack)>(
-      symbol(library, "TVMFFITensorToDLPackVersioned"));
+  find_runtime(library, *function);
   return function;  // the library stays loaded: calls may be in it
 }
 
 void call(const Function& function, ArrayRef<BorrowedValue> values) {
   Arguments arguments(function);
-  std::vector<std::string> texts;  // that end with a zero
-  texts.reserve(values.size());
   for (const BorrowedValue& v : values) {
+    const size_t n = v.count;
     switch (v.tag) {
       case BorrowedValue::kNone:
-        arguments.add_none();
+        arguments.add(Any());
         break;
       case BorrowedValue::kTensor:
         static_assert(sizeof(Tensor) == sizeof(TensorImpl*));
         arguments.add(reinterpret_cast<const Tensor&>(v.as.tensor));
         break;
       case BorrowedValue::kBool:
-        arguments.add(v.as.integer != 0, kBool);
+        arguments.add(any(v.as.integer != 0));
         break;
       case BorrowedValue::kInt:
-        arguments.add(v.as.integer);
+        arguments.add(any(v.as.integer));
         break;
       case BorrowedValue::kFloat:
-        arguments.add(v.as.number);
+        arguments.add(any(v.as.number));
         break;
       case BorrowedValue::kText:
-        arguments.add(texts.emplace_back(v.as.text, v.count).c_str());
+        arguments.add(arguments.text({v.as.text, n}));
+        break;
+      case BorrowedValue::kInts:
+        arguments.add(arguments.list(IntList(v.as.integers, n)));
+        break;
+      case BorrowedValue::kFloats:
+        arguments.add(arguments.list(DoubleList(v.as.numbers, n)));
+        break;
+      case BorrowedValue::kBools:
+        arguments.add(arguments.list(ArrayRef<bool>(v.as.bools, n)));
+        break;
+      case BorrowedValue::kTensors:
+        arguments.add(arguments.list(TensorList(reinterpret_cast<const Tensor*>(v.as.tensors), n)));
         break;
       case BorrowedValue::kScalarType:
-        arguments.add(dl_type(static_cast<ScalarType>(v.as.scalar_type), function.name.c_str()));
+        arguments.add(arguments.dtype(static_cast<ScalarType>(v.as.scalar_type)));
         break;
       case BorrowedValue::kDevice:
-        arguments.add(DLDevice{1, v.as.device.index});
+        arguments.add(arguments.device(
+            {static_cast<DeviceType>(v.as.device.type), static_cast<int8_t>(v.as.device.index)}));
         break;
       default:
         fail<ErrorKind::Type>(OpName(function.name),
                               "expected arguments that are tensors, numbers, texts, dtypes, "
-                              "devices or None, which a tvm-ffi kernel can be given, got another");
+                              "devices, None or lists of these, which a tvm-ffi kernel can be "
+                              "given, got another");
     }
   }
   release(function, invoke(function, arguments));
@@ -177,34 +165,37 @@ const std::shared_ptr<const Function>& function_of(PyObject* capsule) {
   return *static_cast<const std::shared_ptr<const Function>*>(held);
 }
 
-[[noreturn]] void refuse_object(const Function& function, PyObject* value) {
-  fail<ErrorKind::Type>(OpName(function.name), "expected tensors, numbers, texts and None, got ",
+// The value of an argument that is no tensor, or of an element of a list.
+tvm_ffi::Any value_of(const Function& function, tvm_ffi::Arguments& arguments, PyObject* value) {
+  if (value == Py_None) return {};
+  if (is_tensor(value)) return arguments.tensor_object(unwrap(value));
+  if (is_bool(value)) return tvm_ffi::any(to_boolean(value));
+  if (is_int(value)) return tvm_ffi::any(to_int(function.name.c_str(), value));
+  if (is_real(value)) return tvm_ffi::any(to_double(function.name.c_str(), value));
+  if (PyUnicode_Check(value)) return arguments.text(utf8(value));
+  if (PyList_Check(value) || PyTuple_Check(value)) {
+    std::vector<tvm_ffi::Any> elements;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i)
+      elements.push_back(value_of(function, arguments, PySequence_Fast_GET_ITEM(value, i)));
+    return arguments.list(elements);
+  }
+  if (const auto dtype = as_dtype(value)) return arguments.dtype(*dtype);
+  if (is_device(value)) return arguments.device(to_device(value));
+  fail<ErrorKind::Type>(OpName(function.name),
+                        "expected tensors, numbers, texts, dtypes, devices, None or lists of "
+                        "these, got ",
                         type_text(value));
 }
 
 // The work that the argument stands for is the result: see kWorthReleasing.
 int64_t add_object(const Function& function, tvm_ffi::Arguments& arguments, PyObject* value) {
-  if (is_tensor(value)) {
-    const Tensor& t = unwrap(value);
-    arguments.add(t);
-    return work(t);
+  if (!is_tensor(value)) {
+    arguments.add(value_of(function, arguments, value));
+    return 0;
   }
-  if (value == Py_None) {
-    arguments.add_none();
-  } else if (is_bool(value)) {
-    arguments.add(int64_t{to_boolean(value)}, tvm_ffi::kBool);
-  } else if (is_int(value)) {
-    arguments.add(to_int(function.name.c_str(), value));
-  } else if (is_real(value)) {
-    arguments.add(to_double(function.name.c_str(), value));
-  } else if (PyUnicode_Check(value)) {
-    const char* const text = PyUnicode_AsUTF8(value);
-    if (!text) throw PythonError{};
-    arguments.add(text);
-  } else {
-    refuse_object(function, value);
-  }
-  return 0;
+  const Tensor& t = unwrap(value);
+  arguments.add(t);
+  return work(t);
 }
 
 // A result as a Python object; takes over its reference.
@@ -240,6 +231,7 @@ PyObject* call_function(PyObject* self, PyObject* const* values, Py_ssize_t coun
   return guarded([&] {
     const Function& function = *function_of(self);
     tvm_ffi::Arguments arguments(function);
+    std::vector<Tensor> written;  // a list may change while the call runs
     int64_t amount = 0;
     for (Py_ssize_t i = 0; i < count; ++i) amount += add_object(function, arguments, values[i]);
     const Py_ssize_t named_count = names ? PyTuple_GET_SIZE(names) : 0;
@@ -248,11 +240,14 @@ PyObject* call_function(PyObject* self, PyObject* const* values, Py_ssize_t coun
       check<ErrorKind::Type>(utf8(name) == "out", OpName(function.name),
                              "expected no argument by name but out, got ", utf8(name));
       PyObject* const out = values[count + i];
-      if (PyList_Check(out) || PyTuple_Check(out)) {
-        for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(out); ++k)
-          amount += add_object(function, arguments, PySequence_Fast_GET_ITEM(out, k));
-      } else {
-        amount += add_object(function, arguments, out);
+      const bool several = PyList_Check(out) || PyTuple_Check(out);
+      const Py_ssize_t outputs = several ? PySequence_Fast_GET_SIZE(out) : 1;
+      for (Py_ssize_t k = 0; k < outputs; ++k) {
+        PyObject* const item = several ? PySequence_Fast_GET_ITEM(out, k) : out;
+        amount += add_object(function, arguments, item);
+        if (!is_tensor(item)) continue;
+        const Tensor& t = written.emplace_back(unwrap(item));
+        require_writable(function.name.c_str(), t);
       }
     }
     tvm_ffi::Any result;
@@ -260,6 +255,7 @@ PyObject* call_function(PyObject* self, PyObject* const* values, Py_ssize_t coun
       return function.call(nullptr, arguments.data(), arguments.size(), &result);
     };
     const int status = amount > kWorthReleasing ? without_gil(invoke) : invoke();
+    for (const Tensor& t : written) t.impl()->bump_version();
     if (status != 0) tvm_ffi::raise_error(function, status);
     return object_of(function, result);
   });

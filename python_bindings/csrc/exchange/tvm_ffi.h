@@ -26,7 +26,8 @@ enum TypeIndex : int32_t {
   kDLTensorPtr = 7,
   kRawStr = 8,
   kObjects = 64,  // values from here on are counted objects
-  kTensor = 70
+  kTensor = 70,
+  kArray = 71
 };
 
 // TVMFFIAny.
@@ -69,12 +70,21 @@ struct Function {
   SafeCall call = nullptr;
   void (*move_error)(void** error) = nullptr;  // TVMFFIErrorMoveFromRaised
   int (*release)(void* object) = nullptr;      // TVMFFIObjectDecRef
+  // TVMFFITensorToDLPackVersioned and TVMFFITensorFromDLPackVersioned.
   int (*to_dlpack)(void* tensor, DLManagedTensorVersioned** out) = nullptr;
+  int (*from_dlpack)(DLManagedTensorVersioned* from, int32_t alignment, int32_t contiguous,
+                     void** tensor) = nullptr;
+  // TVMFFIFunctionCall, and the function object "ffi.Array", which makes a list of its arguments.
+  int (*call_object)(void* function, const Any* arguments, int32_t count, Any* result) = nullptr;
+  void* make_array = nullptr;
 };
 
 // Loads `path` and finds the function. RuntimeError for a file that is no library or needs one that
 // is not there, ValueError for a library without the function.
 std::shared_ptr<const Function> load(const std::string& path, const std::string& name);
+
+// Throws what the function has raised when it returned `status`.
+[[noreturn]] void raise_error(const Function& function, int status);
 
 // Calls the function with values that a boxed call borrows. Throws the function's error.
 void call(const Function& function, ArrayRef<BorrowedValue> values);

@@ -44,8 +44,10 @@ def split_kernel(text: str) -> Tuple[str, str]:
 def load_kernel(path: Any, name: str) -> Callable[..., Any]:
     """The function `name` of a library, the symbol __tvm_ffi_NAME.
 
-    Called with tensors on the CPU, numbers, texts and None; `out`, a tensor or a list of tensors,
-    comes after the others. Returns what the function returns: None, a number or a tensor. The
+    Called with tensors on the CPU, numbers, texts, dtypes, devices, None and lists of these; `out`,
+    a tensor or a list of tensors, comes after the others. A list is an Array of tvm-ffi, which the
+    function may also take as a Shape; the library must be linked with libtvm_ffi, which makes it.
+    Returns what the function returns: None, a number or a tensor. The
     library stays loaded. The function's error is raised with its text.
 
     RuntimeError for a file that cannot be loaded, with what is missing; ValueError for a library

@@ -59,64 +59,68 @@ def bilinear(make: Maker) -> Iterator[Sample]:
     yield Sample(make((0, 2)), make((0, 3)), make((4, 2, 3)), expect=expect, grad=False)
 
 
+def _bags(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    factors: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: Any = None,
+) -> Any:
+    """The four results of `embedding_bag`."""
+    bounds = list(offsets) if include_last_offset else [*offsets, len(indices)]
+    bags = len(bounds) - 1
+    out = np.zeros((bags, weight.shape[1]))
+    where = np.full((bags if mode == 2 else 0, weight.shape[1]), -1, dtype=np.int64)
+    bag_of = np.full(len(indices), max(0, bags - 1), dtype=np.int64)
+    size = np.zeros(bags, dtype=np.int64)
+    padding = None if padding_idx is None else padding_idx % len(weight)
+    for b in range(bags):
+        places = np.arange(bounds[b], bounds[b + 1])
+        bag_of[places] = b
+        used = [p for p in places if indices[p] != padding]
+        size[b] = len(used)
+        if not used:
+            continue
+        rows = weight[indices[used]]
+        if factors is not None:
+            rows = rows * factors[used][:, None]
+        out[b] = (rows.sum(0), rows.mean(0), rows.max(0))[mode]
+        if mode == 2:
+            where[b] = indices[used][rows.argmax(0)]
+    return out, bag_of, size, where
+
+
 @samples("embedding_bag")
 def embedding_bag(make: Maker) -> Iterator[Sample]:
-    def expect(
-        weight: Any,
-        indices: Any,
-        offsets: Any,
-        by_freq: bool = False,
-        mode: int = 0,
-        sparse: bool = False,
-        factors: Any = None,
-        include_last_offset: bool = False,
-        padding_idx: Any = None,
-    ) -> Any:
-        bounds = list(offsets) if include_last_offset else [*offsets, len(indices)]
-        bags = len(bounds) - 1
-        out = np.zeros((bags, weight.shape[1]))
-        where = np.full((bags if mode == 2 else 0, weight.shape[1]), -1, dtype=np.int64)
-        bag_of = np.full(len(indices), max(0, bags - 1), dtype=np.int64)
-        size = np.zeros(bags, dtype=np.int64)
-        padding = None if padding_idx is None else padding_idx % len(weight)
-        for b in range(bags):
-            places = np.arange(bounds[b], bounds[b + 1])
-            bag_of[places] = b
-            used = [p for p in places if indices[p] != padding]
-            size[b] = len(used)
-            if not used:
-                continue
-            rows = weight[indices[used]]
-            if factors is not None:
-                rows = rows * factors[used][:, None]
-            out[b] = (rows.sum(0), rows.mean(0), rows.max(0))[mode]
-            if mode == 2:
-                where[b] = indices[used][rows.argmax(0)]
-        return out, bag_of, size, where
-
     index = make.index((7,), 5)
     offsets = np.array([0, 3, 3, 5], dtype=np.int64)
     for mode in (0, 1):
-        yield Sample(make((5, 3)), index, offsets, False, mode, expect=expect, loose=4)
-        yield Sample(make((5, 3)), index, offsets, True, mode, expect=expect, loose=4, grad=False)
-    yield Sample(make.distinct((5, 3)), index, offsets, False, 2, expect=expect)
-    yield Sample(make((5, 2)), index, offsets, False, 0, False, make((7,)), expect=expect, loose=4)
-    yield Sample(
-        make((5, 2)),
-        index,
-        offsets,
-        mode=1,
-        padding_idx=int(index[0]) - 5,
-        expect=lambda *a, mode, padding_idx: expect(*a, False, mode, padding_idx=padding_idx),
-        loose=4,
-    )
+        yield Sample(make((5, 3)), index, offsets, False, mode, expect=_bags, loose=4)
+        yield Sample(make((5, 3)), index, offsets, True, mode, expect=_bags, loose=4, grad=False)
+    yield Sample(make.distinct((5, 3)), index, offsets, False, 2, expect=_bags)
+    yield Sample(make((5, 2)), index, offsets, False, 0, False, make((7,)), expect=_bags, loose=4)
     yield Sample(
         make((5, 2)),
         index,
         np.array([0, 3, 7], dtype=np.int64),
         include_last_offset=True,
-        expect=expect,
+        expect=_bags,
         loose=4,
     )
     none = np.zeros((0,), dtype=np.int64)
-    yield Sample(make((5, 2)), none, np.zeros((2,), dtype=np.int64), expect=expect)
+    yield Sample(make((5, 2)), none, np.zeros((2,), dtype=np.int64), expect=_bags)
+
+
+@samples("embedding_bag.padding_idx")
+def embedding_bag_padding_idx(make: Maker) -> Iterator[Sample]:
+    index = make.index((7,), 5)
+    offsets = np.array([0, 3, 3, 5], dtype=np.int64)
+    for mode, padding in ((1, int(index[0]) - 5), (0, int(index[0])), (0, None)):
+        yield Sample(
+            make((5, 2)), index, offsets, False, mode, False, None, False, padding,
+            expect=_bags, loose=4,
+        )  # fmt: skip

@@ -208,7 +208,7 @@ class Checker:
 
         `lines` are calls that take the place of the samples; with `only` no variations of them are
         made. `first` ends at the first finding. ValueError for an operator or a kernel that is not
-        there.
+        there, and where there is no call that the operator takes.
         """
         start = time.monotonic()
         report = Report(operator, self.open(operator, kernel))
@@ -218,6 +218,11 @@ class Checker:
             kinds.setdefault(finding.kind, []).append(finding)
             if first:
                 break
+        if report.lines == report.refused:
+            got = f"{report.lines} that it refuses" if report.lines else "no samples of its tests"
+            raise ValueError(
+                f"check-kernel: expected calls that {operator} takes, got {got}; --sample gives some"
+            )
         for kind, of_kind in kinds.items():
             of_kind.sort(key=lambda f: len(f.line))
             report.findings += of_kind[:OF_A_KIND]

@@ -24,7 +24,7 @@ import time
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from treadle.utils._python_dispatch import TorchDispatchMode
 from ..check import tensors
 from . import entry
 from .buffers import to_numpy
+from .entry import Expected
 from .judge import PATTERNS, Built, Finding, Judge, Skipped, _difference, _first, _kept, _same
 from .line import Line, Tensor
 
@@ -62,7 +63,7 @@ def _plain(judge: Judge, line: Line) -> tuple[Built, list[Any]]:
 
 
 def threads(judge: Judge, line: Line) -> Iterator[Finding]:
-    if judge.op.random or judge.op.is_unwritten:
+    if not judge.repeatable():
         return
     built, wanted = _plain(judge, line)
     before = treadle.get_num_threads()
@@ -96,7 +97,7 @@ def _first_difference(first: list[np.ndarray], second: list[np.ndarray]) -> str:
 
 
 def concurrent(judge: Judge, line: Line) -> Iterator[Finding]:
-    if judge.op.random or judge.op.is_unwritten:
+    if not judge.repeatable():
         return
     made = [Built(line, True, PATTERNS[0], again) for again in (0, 1)]
     problems: list[str] = []
@@ -132,7 +133,7 @@ def concurrent(judge: Judge, line: Line) -> Iterator[Finding]:
 
 def batch(judge: Judge, line: Line) -> Iterator[Finding]:
     """Where rows of the reference do not depend on each other."""
-    if judge.op.random or judge.op.is_unwritten or judge.kernel.device != "cpu":
+    if not judge.repeatable() or judge.kernel.device != "cpu":
         return
     shapes = [t.shape for t in line.tensors()]
     rows = shapes[0][0] if shapes and shapes[0] else 0
@@ -152,7 +153,10 @@ def batch(judge: Judge, line: Line) -> Iterator[Finding]:
                     continue
                 for first in (0, rows - count):
                     part = chosen(first, count)
-                    got = _part_called(judge, part)
+                    of_part = judge.expected(part)
+                    if not _has_rows(wanted, of_part, first, count):
+                        return
+                    got = [_kept(r) for r in judge.call(part, of_part)]
                     for a, b in zip(whole, got):
                         if not _same(np.array(a[first : first + count]), b):
                             yield Finding(
@@ -165,11 +169,6 @@ def batch(judge: Judge, line: Line) -> Iterator[Finding]:
             return
     finally:
         built.close()
-
-
-def _part_called(judge: Judge, part: Built) -> list[np.ndarray]:
-    wanted = judge.expected(part)
-    return [_kept(r) for r in judge.call(part, wanted)]
 
 
 def _rows_of_reference(
@@ -200,15 +199,20 @@ def _rows_of_reference(
         whole = judge.expected(built)
         for first, count in ((0, 1), (rows - 2, 2)):
             of_part = judge.expected(part(first, count))
-            for w, p in zip(whole, of_part):
-                mine = w.exact[first : first + count]
-                if mine.shape != p.exact.shape:
-                    return None
-                if not np.allclose(mine, p.exact, rtol=1e-9, atol=1e-12, equal_nan=True):
-                    return None
+            if not _has_rows(whole, of_part, first, count):
+                return None
     except (Skipped, ValueError):
         return None
     return part
+
+
+def _has_rows(whole: Sequence[Expected], part: Sequence[Expected], first: int, count: int) -> bool:
+    """Whether the results of some rows are those rows of the results of all."""
+
+    def same(a: np.ndarray, b: np.ndarray) -> bool:
+        return a.shape == b.shape and np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)
+
+    return all(same(w.exact[first : first + count], p.exact) for w, p in zip(whole, part))
 
 
 class _Recorder(TorchDispatchMode):
@@ -229,15 +233,14 @@ def calls(judge: Judge, line: Line) -> Iterator[Finding]:
     if judge.kernel.is_operator:
         return
     built, wanted = _plain(judge, line)
-    name = judge.op.name.removesuffix("_")
+    # An operator of the same name in another namespace may be the kernel itself.
+    name = f"{judge.op.json['namespace']}::{judge.op.name.removesuffix('_')}"
     try:
         with _Recorder() as recorder:
             judge.call(built, wanted)
     finally:
         built.close()
-    found = sorted(
-        n for n in recorder.names if n.split("::")[-1].split(".")[0].removesuffix("_") == name
-    )
+    found = sorted(n for n in recorder.names if n.split(".")[0].removesuffix("_") == name)
     if found:
         yield Finding("calls its reference", str(line), f"the kernel calls {', '.join(found)}")
 

@@ -2,6 +2,7 @@
 
     load("kernels.py:relu", op)         a Python function
     load("libmine.so", op)              a library that registers the operator's kernel, or a plug-in
+    load("libmine.so:my_ops::relu", op) an operator that a library defines, for PyTorch or Treadle
     load("kernels.cc:relu", op)         C++ code, which is compiled (treadle.utils.cpp_extension)
     load("tvm_ffi:libmine.so:relu", op) a function of the tvm-ffi interface
     load("", op)                        the operator itself
@@ -85,6 +86,29 @@ def operator_function(op: Operator) -> Callable[..., Any]:
     return op.function
 
 
+def _split(spec: str) -> tuple[str, str]:
+    """A file or a module, and the name in it: "libmine.so:my_ops::relu", "kernels.py:relu"."""
+    if spec.endswith((".so", ".cc", ".cpp")):
+        return spec, ""
+    if found := re.match(r"(.*\.(?:so|cc|cpp|py)):(.*)", spec):
+        return found[1], found[2]
+    path, _, name = spec.rpartition(":")
+    return path, name
+
+
+def _compiled(path: Path, name: str) -> Any:
+    """The module of C++ code; a file that makes none becomes one with the function `name`."""
+    from treadle.utils import cpp_extension
+
+    stem = re.sub(r"\W", "_", path.stem)
+    text = path.read_text()
+    if not name or re.search(r"\b(TREADLE|PYBIND11)_MODULE\b", text):
+        return cpp_extension.load(stem, [str(path)], is_python_module=bool(name))
+    return cpp_extension.load_inline(
+        stem, text, functions=name, extra_include_paths=[str(path.parent.resolve())]
+    )
+
+
 def load(spec: str, op: Operator) -> Kernel:
     """The kernel of a specification, as above.
 
@@ -97,15 +121,7 @@ def load(spec: str, op: Operator) -> Kernel:
 
         path, _, symbol = spec.removeprefix("tvm_ffi:").rpartition(":")
         return Kernel(spec, tvm_ffi.load_kernel(path, symbol), writes_out=True)
-    path, _, name = (
-        spec.rpartition(":")
-        if not spec.endswith((".so", ".cc", ".cpp"))
-        else (
-            spec,
-            "",
-            "",
-        )
-    )
+    path, name = _split(spec)
     suffix = Path(path).suffix
     if suffix == ".so":
         device = _load_library(path)
@@ -113,10 +129,7 @@ def load(spec: str, op: Operator) -> Kernel:
             return Kernel(op.id, operator_function(op), is_operator=True, device=device)
         return _of_function(_function(treadle.ops, name.replace("::", "."), path), spec)
     if suffix in (".cc", ".cpp"):
-        from treadle.utils.cpp_extension import load as compile_and_load
-
-        stem = re.sub(r"\W", "_", Path(path).stem)
-        module = compile_and_load(stem, [path], is_python_module=bool(name))
+        module = _compiled(Path(path), name)
         if not name:
             return Kernel(op.id, operator_function(op), is_operator=True)
         return _of_function(_function(module, name, path), spec)

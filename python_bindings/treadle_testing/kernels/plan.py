@@ -32,6 +32,8 @@ FIRST_DTYPES = ("float32", "float64", "int64", "bfloat16", "bool", "complex64", 
 SIZES = (0, 1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 33, 63, 65, 100, 127, 129, 257)
 FILLS = ("special", "nan", "inf", "minuszero", "subnormal", "zeros")
 _EXPLICIT = 6
+# Several dimensions may grow at once: elements of the largest tensor.
+_MOST_OF_SIZES = 1 << 20
 _FAR = 2**31 + 8
 
 
@@ -110,11 +112,20 @@ def bases(op: Operator, dtype: str) -> list[Line]:
     return sorted(found, key=lambda n: sum(prod(t.shape) for t in n.tensors()) > 200)
 
 
-def depends_on_strides(op: Operator, dtype: str) -> bool:
-    """Whether results depend on the strides of the arguments, so that other layouts say nothing."""
+def _some_sample(op: Operator, dtype: str, says: Callable[[Sample], Any]) -> bool:
     if not cases.has_samples(op) or cases.registered(op) is None:
         return False
-    return any(sample.strides for sample in cases.samples_of(op, dtype))
+    return any(says(sample) for sample in cases.samples_of(op, dtype))
+
+
+def depends_on_strides(op: Operator, dtype: str) -> bool:
+    """Whether results depend on the strides of the arguments, so that other layouts say nothing."""
+    return _some_sample(op, dtype, lambda sample: sample.strides)
+
+
+def has_domain(op: Operator, dtype: str) -> bool:
+    """Whether gradients are those on a part of all arguments, such as symmetric matrices."""
+    return _some_sample(op, dtype, lambda sample: sample.domain)
 
 
 # ---- Variations
@@ -145,7 +156,9 @@ def sizes(line: Line) -> Iterator[Line]:
     for new in SIZES:
         for old in sorted(found):
             if new != old:
-                yield with_sizes(line, old, new)
+                other = with_sizes(line, old, new)
+                if all(prod(t.shape) <= _MOST_OF_SIZES for t in other.tensors()):
+                    yield other
 
 
 def _transposed(t: Tensor) -> tuple[int, ...]:
@@ -295,7 +308,7 @@ def _elements(line: Line) -> int:
     return max(whole, *map(prod, shapes))
 
 
-def many_calls(lines: Sequence[Line]) -> Iterator[Line]:
+def many_calls(lines: Sequence[Line], gradients: bool) -> Iterator[Line]:
     """The checks of many calls, with the samples that suit them."""
     small = [n for n in lines if all(prod(t.shape) for t in n.tensors())]
     if not small:
@@ -305,7 +318,7 @@ def many_calls(lines: Sequence[Line]) -> Iterator[Line]:
     yield replace(small[0], check="leak")
     for line in rows[:3]:
         yield replace(enlarged(line, 100_003), check="threads")
-    for line in small[:6]:
+    for line in small[:6] if gradients else ():
         yield replace(line, check="gradients")
         yield replace(line, check="second")
     for line in rows[:3]:
@@ -373,7 +386,7 @@ def lines(
     parts = _mixed(
         _chain(first, sizes),
         _chain(laid_out, layouts),
-        many_calls(plain),
+        many_calls(plain, bool(given) or not has_domain(op, declared[0])),
         _chain(first, fills),
         _chain(first, lambda n: forms(op, kernel, n)),
         iter(everything[6:]),

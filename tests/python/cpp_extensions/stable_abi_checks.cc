@@ -206,6 +206,13 @@ void scalar_argument(Tensor x) {
   STABLE_TORCH_ERROR_CODE_CHECK(
       torch_call_dispatcher("aten::mul", "Scalar", stack, TORCH_ABI_VERSION));
 }
+Tensor with_scalar(Tensor x, std::vector<Tensor>, double) { return x; }
+// The second result is no tensor.
+void no_result(StableIValue* stack, uint64_t, uint64_t) {
+  stack[2] = stable::detail::from(stable::clone(stable::detail::to<Tensor>(stack[0])));
+  stack[0] = stable::detail::from(stable::empty({100000}));
+  stack[1] = 0;
+}
 void warn(std::string text) { aoti_torch_warn("warn", "checks.cc", 7, text.c_str()); }
 
 STABLE_TORCH_LIBRARY(stable_checks, m) {
@@ -234,6 +241,8 @@ STABLE_TORCH_LIBRARY(stable_checks, m) {
   m.def("guard() -> ()");
   m.def("unknown_operator(Tensor x) -> ()");
   m.def("scalar_argument(Tensor x) -> ()");
+  m.def("with_scalar(Tensor x, Tensor[] list, Scalar s) -> Tensor");
+  m.def("no_result(Tensor x) -> (Tensor, Tensor, Tensor)");
   m.def("warn(str text) -> ()");
   m.set_python_module("stable_checks_fake");
 }
@@ -250,6 +259,8 @@ STABLE_TORCH_LIBRARY_IMPL(stable_checks, CPU, m) {
   m.impl("wrong_count", TORCH_BOX(&of_one));
   m.impl("unknown_operator", TORCH_BOX(&unknown_operator));
   m.impl("scalar_argument", TORCH_BOX(&scalar_argument));
+  m.impl("with_scalar", TORCH_BOX(&with_scalar));
+  m.impl("no_result", &no_result);
 }
 STABLE_TORCH_LIBRARY_IMPL(stable_checks, Meta, m) { m.impl("by_device", TORCH_BOX(&on_meta)); }
 STABLE_TORCH_LIBRARY_IMPL(stable_checks, CompositeExplicitAutograd, m) {
@@ -287,6 +298,17 @@ EXPORT void* stable_checks_dtype(void* object) {
 }
 EXPORT void* stable_checks_device(void* object) {
   return stable::device_to_pyobject(stable::device_from_pyobject(object));
+}
+// The results of functions that are given what they refuse.
+EXPORT int32_t stable_checks_loop() {
+  return torch_parallel_for(
+      INT64_MIN, INT64_MAX, 1, [](int64_t, int64_t, void*) {}, nullptr);
+}
+EXPORT int32_t stable_checks_no_memory() {
+  const int64_t n = 3, one = 1;
+  AtenTensorHandle made = nullptr;
+  return aoti_torch_create_tensor_from_blob(nullptr, 1, &n, &one, 0, aoti_torch_dtype_float32(),
+                                            aoti_torch_device_type_cpu(), 0, &made);
 }
 // The result of a call with a version that there is none of.
 EXPORT int32_t stable_checks_version(uint64_t version) {

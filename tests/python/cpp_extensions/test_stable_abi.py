@@ -211,6 +211,36 @@ def test_errors_of_the_extension_itself(checks):
             b"major version, got version " + text
         )
     assert library.stable_checks_version(ctypes.c_uint64(2 << 56 | 9 << 48)) == 0
+    assert library.stable_checks_loop() == 1
+    assert library.torch_exception_get_what() == (
+        b"torch_parallel_for: expected fewer than 2^63 steps, got those from -9223372036854775808 "
+        b"to 9223372036854775807"
+    )
+    assert library.stable_checks_no_memory() == 1
+    assert library.torch_exception_get_what() == (
+        b"expected memory of 12 bytes, got a null pointer"
+    )
+
+
+def test_errors_by_the_library_itself_leave_nothing(checks):
+    """Of a call with one value that is refused, the others are freed."""
+    before = torch._C._memory_stats()["current_bytes"]
+    for _ in range(3):
+        x = torch.zeros(100_000)
+        with pytest.raises(RuntimeError) as found:
+            checks.with_scalar(x, [x, torch.zeros(100_000)], 2.0)
+        assert str(found.value) == (
+            "stable_checks::with_scalar: expected values that PyTorch's stable ABI can carry, got "
+            "Scalar for 's'"
+        )
+        with pytest.raises(ValueError) as found:
+            checks.no_result(x)
+        assert str(found.value) == (
+            "stable_checks::no_result: expected a tensor, got a null pointer"
+        )
+    del x, found
+    gc.collect()
+    assert torch._C._memory_stats()["current_bytes"] <= before
 
 
 def test_python_objects(checks):

@@ -3,6 +3,7 @@ by the rest of the package."""
 
 # SPDX-License-Identifier: Apache-2.0
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -100,6 +101,25 @@ def test_a_loaded_operator_is_like_others(build, capsys):
     ]
     with pytest.raises(NotImplementedError, match="expected a kernel for the device meta"):
         seven(x.to("meta"))
+
+
+def test_a_load_within_a_load_has_its_own_errors():
+    abi = _stable_abi._abi()
+
+    def define(namespace, schema):
+        library = ctypes.c_void_p()
+        abi.aoti_torch_library_init_def(namespace, b"a.c", 1, ctypes.byref(library))
+        assert abi.aoti_torch_library_def(library, schema) == 0
+
+    nothing = _stable_abi.Needs()
+    with pytest.raises(RuntimeError) as error:
+        with _stable_abi.registrations("outer.so", nothing):
+            define(b"stable_outer", b"f(Tensr x) -> Tensor")
+            with _stable_abi.registrations("inner.so", nothing):
+                define(b"stable_inner", b"f(Tensor x) -> Tensor")
+    assert "outer.so: define: expected the schema" in str(error.value)
+    names = treadle._C._operator_names()
+    assert "stable_inner::f" in names and not [n for n in names if n.startswith("stable_outer")]
 
 
 def test_a_module_is_an_extension_too(build):

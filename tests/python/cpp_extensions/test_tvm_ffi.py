@@ -82,6 +82,78 @@ extern "C" int __tvm_ffi_raises(void*, const void*, int32_t, void*) {
 }
 """
 
+# Functions that take lists, with the part of libtvm_ffi that makes these.
+LISTS = (
+    SOURCE
+    + r"""
+#include <string>
+#include <vector>
+struct Managed {
+  uint32_t version[2];
+  void* context;
+  void (*deleter)(Managed*);
+  uint64_t flags;
+  DLTensor tensor;
+};
+struct Array { std::vector<Any> values; Managed* tensor; };
+static int live = 0;
+extern "C" {
+struct Bytes { const char* data; size_t size; };
+int TVMFFIFunctionGetGlobal(const Bytes* name, void** out) {
+  *out = std::string(name->data, name->size) == "ffi.Array" ? &live : nullptr;
+  return 0;
+}
+int TVMFFIFunctionCall(void*, const Any* args, int32_t count, Any* result) {
+  if (count > 4) return -1;
+  ++live;
+  result->type = 71;
+  result->v.p = new Array{{args, args + count}, nullptr};
+  return 0;
+}
+int TVMFFITensorFromDLPackVersioned(Managed* from, int32_t, int32_t, void** out) {
+  ++live;
+  *out = new Array{{}, from};
+  return 0;
+}
+int TVMFFIObjectDecRef(void* object) {
+  --live;
+  auto* a = static_cast<Array*>(object);
+  if (a->tensor) a->tensor->deleter(a->tensor);
+  delete a;
+  return 0;
+}
+}
+// The sum of numbers, and of the numbers of elements of tensors, in lists of lists.
+static double sum(const Any& a) {
+  if (a.type == 3) return a.v.f;
+  if (a.type == 70) return static_cast<double>(numel(&static_cast<Array*>(a.v.p)->tensor->tensor));
+  double total = 0;
+  if (a.type == 71)
+    for (const Any& item : static_cast<Array*>(a.v.p)->values) total += sum(item);
+  else if (a.type != 0)
+    total = static_cast<double>(a.v.i);
+  return total;
+}
+EXPORT(sum) {
+  result->type = 3;
+  result->v.f = sum(args[0]);
+  return 0;
+}
+EXPORT(live) {
+  result->type = 1;
+  result->v.i = live;
+  return 0;
+}
+// out = x * (the sum of the list)
+EXPORT(scale) {
+  const auto* x = static_cast<const DLTensor*>(args[0].v.p);
+  for (int64_t i = 0, n = numel(x); i < n; ++i)
+    floats(args[count - 1])[i] = floats(args[0])[at(x, i)] * static_cast<float>(sum(args[1]));
+  return 0;
+}
+"""
+)
+
 
 def _compile(folder, name, source, *more):
     compiler = shutil.which("g++") or shutil.which("c++")
@@ -128,7 +200,30 @@ def test_what_cannot_be_called_is_refused(library, tmp_path):
         (
             lambda: tvm_ffi.load_kernel(library, "nothing")(object()),
             TypeError,
-            "nothing: expected tensors, numbers, texts and None, got object",
+            "nothing: expected tensors, numbers, texts, dtypes, devices, None or lists of these, "
+            "got object",
+        ),
+        (
+            lambda: tvm_ffi.load_kernel(library, "nothing")([1, 2]),
+            RuntimeError,
+            "nothing: expected a library that is linked with libtvm_ffi, which makes lists, got "
+            "one that is not, and a list",
+        ),
+        (
+            lambda: tvm_ffi.load_kernel(library, "nothing")("a\0b"),
+            ValueError,
+            "nothing: expected a text without null characters, got one of 3 bytes with one",
+        ),
+        (
+            lambda: tvm_ffi.load_kernel(library, "nothing")(treadle.device("meta")),
+            ValueError,
+            "nothing: expected the device cpu, got meta",
+        ),
+        (
+            lambda: tvm_ffi.load_kernel(library, "nothing")(out=treadle.ones(1).expand(3)),
+            RuntimeError,
+            "nothing: expected to write a tensor whose elements do not share memory, got sizes = "
+            "(3,), strides = (0,); clone() it first",
         ),
         (
             lambda: tvm_ffi.load_kernel(library, "nothing")(other=1),
@@ -165,6 +260,40 @@ def test_what_cannot_be_called_is_refused(library, tmp_path):
         with pytest.raises(kind) as error:
             call()
         assert str(error.value) == message
+
+
+@pytest.fixture(scope="module")
+def lists(tmp_path_factory):
+    return _compile(tmp_path_factory.mktemp("tvm"), "lists", LISTS)
+
+
+def test_lists_are_given_and_released(lists):
+    total, live = (tvm_ffi.load_kernel(lists, name) for name in ("sum", "live"))
+    x = treadle.ones(2, 3)
+    for given, wanted in (
+        ([1, 2, 3], 6),
+        ((), 0),
+        ([0.5, True, None], 1.5),
+        ([[1, 2], [3, [4]]], 10),
+        ([x, x.t(), treadle.ones(1)], 13),
+    ):
+        assert total(given) == wanted
+    with pytest.raises(RuntimeError, match="sum: expected the kernel to return 0, got -1"):
+        total([[1], [x], [1, 2, 3, 4, 5]])
+    assert live() == 0
+    x.resize_(9)  # nobody holds its memory
+    kinds = tvm_ffi.load_kernel(lists, "kinds")
+    assert kinds(treadle.float16, treadle.device("cpu"), [1]) == 5 * 100 + 6 * 10 + 71
+    scale = tvm_ffi.load_kernel(lists, "scale")
+    version = x._version
+    assert scale(treadle.ones(9), [1, 1.5], out=x) is None
+    assert x.tolist() == [2.5] * 9 and x._version == version + 1
+    with treadle.library._scoped_library("tvm_lists", "DEF") as defined:
+        defined.define("scale(Tensor x, int[] by) -> Tensor")
+        treadle.library.register_fake("tvm_lists::scale", lambda x, by: x.new_empty(x.shape))
+        treadle.library.impl_tvm_ffi("tvm_lists::scale", f"{lists}:scale", lib=defined)
+        assert treadle.ops.tvm_lists.scale(treadle.ones(2), [2, 3]).tolist() == [5, 5]
+    assert live() == 0
 
 
 def test_a_kernel_of_an_operator_that_a_program_defines(library):
@@ -230,6 +359,13 @@ ENTRIES = """\
   dtypes: {CPU: [float32]}
   check: ['low <= 1000000']
   doc: The larger of each element and `low`.
+- func: scaled(Tensor self, int[] by) -> Tensor
+  forms: functional, out
+  shape: same_as(self)
+  dispatch: {CPU: "tvm_ffi:%s:scale"}
+  dtypes: {CPU: [float32]}
+  check: ['any(by)']
+  doc: The product of each element and the sum of `by`.
 """
 FORMULAS = """\
 - name: clamped(Tensor self, float low=0.0) -> Tensor
@@ -238,10 +374,10 @@ FORMULAS = """\
 
 
 @pytest.mark.slow
-def test_a_kernel_of_an_entry(library, tmp_path):
+def test_a_kernel_of_an_entry(library, lists, tmp_path):
     from treadle.utils.cpp_extension import load
 
-    (tmp_path / "entries.yaml").write_text(ENTRIES % library)
+    (tmp_path / "entries.yaml").write_text(ENTRIES % (library, lists))
     (tmp_path / "d.yaml").write_text(FORMULAS)
     operators = load(
         "tvm_entries",
@@ -260,5 +396,7 @@ def test_a_kernel_of_an_entry(library, tmp_path):
     assert operators.clamped(x.to("meta")).shape == (2, 2)
     with pytest.raises(NotImplementedError, match="kernels exist for: cpu .float32."):
         operators.clamped(x.double())
+    assert operators.scaled(x, [1, 2]).equal(3 * x)
+    assert tvm_ffi.load_kernel(lists, "live")() == 0
     operators.clamped_(x)
     assert x.tolist() == [[0, 2], [0.5, 0]]

@@ -65,6 +65,19 @@ def test_logits_loss_does_not_overflow():
     assert x.grad.tolist() == [0.5, -0.5]
 
 
+def test_logits_loss_has_the_dtype_of_its_target():
+    x = tensor([0.5, -1.0], dtype=treadle.float64, requires_grad=True)
+    labels = tensor([0.0, 1.0])
+    heavy = tensor([2.0, 3.0], dtype=treadle.float64)
+    for options in ({}, {"weight": heavy}, {"pos_weight": heavy}, {"reduction": "none"}):
+        loss = F.binary_cross_entropy_with_logits(x, labels, **options)
+        assert loss.dtype == treadle.float32
+        (gradient,) = treadle.autograd.grad(loss.sum(), [x])
+        assert gradient.dtype == treadle.float64
+    assert F.binary_cross_entropy_with_logits(labels, x.detach()).dtype == treadle.float64
+    assert F.binary_cross_entropy_with_logits(x, labels.long()).dtype == treadle.float64
+
+
 def test_bce_at_its_bounds():
     p = tensor([0.0, 1.0], requires_grad=True)
     loss = F.binary_cross_entropy(p, tensor([1.0, 1.0]), reduction="sum")

@@ -170,6 +170,8 @@ def test_another_library_allocates_tensors() -> None:
     assert api.allocate(prototype, managed, None, set_error) == -1
     prototype.dtype.code, prototype.device.type = 4, 2
     assert api.allocate(prototype, managed, None, set_error) == -1
+    prototype.device.type, prototype.ndim = 1, -1
+    assert api.allocate(prototype, managed, None, set_error) == -1
     where = b"__dlpack_c_exchange_api__: "
     assert errors == [
         (
@@ -178,7 +180,23 @@ def test_another_library_allocates_tensors() -> None:
             b"1 lanes",
         ),
         (b"RuntimeError", where + b"expected a tensor on the cpu, got device type 2"),
+        (b"RuntimeError", where + b"expected 0 to 64 dimensions with their sizes, got -1"),
     ]
+
+
+def test_a_tensor_without_its_sizes_is_refused() -> None:
+    managed = ctypes.POINTER(_Managed)()
+    assert _api().from_object(treadle.ones(2), managed) == 0
+    described = managed.contents.tensor
+    sizes, described.shape = described.shape, None
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
+    name = ctypes.c_char_p(b"dltensor_versioned")
+    made = capsule(managed, name, None)
+    with pytest.raises(ValueError) as error:
+        treadle.from_dlpack(made)
+    assert str(error.value) == ("from_dlpack: expected 0 to 64 dimensions with their sizes, got 1")
+    del sizes
 
 
 def test_the_cpu_has_no_stream() -> None:

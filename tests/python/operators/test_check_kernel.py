@@ -200,9 +200,21 @@ def test_what_is_refused():
             with pytest.raises(ValueError) as error:
                 checker.check(operator, kernel, lines=[line], only=True)
             assert str(error.value) == message
+        with pytest.raises(ValueError) as error:
+            checker.check("_softmax")
+        assert str(error.value) == (
+            "check-kernel: expected calls that _softmax takes, got no samples of its tests; "
+            "--sample gives some"
+        )
 
 
 REFUSED = [
+    (
+        "relu",
+        "",
+        "relu bool [3]",
+        "check-kernel: expected calls that relu takes, got 1 that it refuses; --sample gives some",
+    ),
     ("relux", "", "relu", "check-kernel: expected the name of an operator, got 'relux'"),
     (
         "add",

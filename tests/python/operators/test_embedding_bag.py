@@ -56,7 +56,9 @@ def test_a_sum_of_many_rows_is_exact() -> None:
 def test_the_largest_elements_are_those_of_the_first_rows_that_have_them() -> None:
     weight = treadle.tensor([[1.0, 5.0], [3.0, 5.0], [float("nan"), 2.0], [float("nan"), 7.0]])
     indices, offsets = treadle.tensor([0, 1, 1, 2, 3, 0]), treadle.tensor([0, 2, 2])
-    value, _, size, rows = treadle.embedding_bag(weight, indices, offsets, mode=2, padding_idx=0)
+    value, _, size, rows = treadle.embedding_bag(
+        weight, indices, offsets, False, 2, False, None, False, padding_idx=0
+    )
     assert size.tolist() == [1, 0, 3]
     assert value[:2].tolist() == [[3.0, 5.0], [0.0, 0.0]] and value[2, 1].item() == 7.0
     assert rows.tolist() == [[1, 1], [-1, -1], [3, 3]]

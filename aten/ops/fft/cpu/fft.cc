@@ -153,7 +153,7 @@ const auto fft_c2c_registered = register_kernels<aten::ops::_fft_c2c, DeviceType
     []<class T>() { return &fft_c2c_cpu<T>; }, "fft_c2c_cpu");
 const auto fft_r2c_registered = register_kernels<aten::ops::_fft_r2c, DeviceType::CPU>(
     []<class T>() { return &fft_r2c_cpu<T>; }, "fft_r2c_cpu");
-const auto fft_c2r_registered = register_kernels<aten::ops::_fft_c2r, DeviceType::CPU>(
+const auto fft_c2r_registered = register_kernels<aten::ops::_fft_c2r_direction, DeviceType::CPU>(
     []<class T>() { return &fft_c2r_cpu<T>; }, "fft_c2r_cpu");
 
 }  // namespace

@@ -238,7 +238,7 @@ const auto c2c_registered = register_cuda<aten::ops::_fft_c2c>(
     []<class T>() { return &fft_c2c_cuda<T>; }, "fft_c2c_cuda");
 const auto r2c_registered = register_cuda<aten::ops::_fft_r2c>(
     TypeList<float, double>(), []<class T>() { return &fft_r2c_cuda<T>; }, "fft_r2c_cuda");
-const auto c2r_registered = register_cuda<aten::ops::_fft_c2r>(
+const auto c2r_registered = register_cuda<aten::ops::_fft_c2r_direction>(
     TypeList<std::complex<float>, std::complex<double>>(),
     []<class T>() { return &fft_c2r_cuda<T>; }, "fft_c2r_cuda");
 

@@ -85,8 +85,8 @@ TEST_F(Fft, RealToComplexAndBack) {
         const int64_t last = input.size(dims.back());
         const Tensor expected = aten::_fft_c2r(any, dims, normalization, last, forward);
         const Tensor back = empty_cpu(expected.sizes(), expected.dtype());
-        call_kernel<aten::ops::_fft_c2r>(any.dtype(), any, IntList(dims), normalization, last,
-                                         forward, back);
+        call_kernel<aten::ops::_fft_c2r_direction>(any.dtype(), any, IntList(dims), normalization,
+                                                   last, forward, back);
         EXPECT_TRUE(aten::allclose(back, expected));
         EXPECT_TRUE(aten::allclose(any, kept, 0, 0));
       }
