@@ -306,7 +306,9 @@ def test_mpi(family: str, world: int) -> None:
 def _mpi_program() -> None:
     dist.init_process_group("mpi")
     rank, world = dist.get_rank(), dist.get_world_size()
-    digest = _matrix_in_full(rank, world)
+    # Ranks that share processors take long, as MPI waits for each other without sleep: what the
+    # engine does not see, layouts and handles, is gone through with fewer ranks and with Gloo.
+    digest = Matrix(rank, world).run(LARGE if world < 5 else 30_000, in_full=world < 3)
     last: Callable[..., Any] = dist.new_group([world - 1], use_local_synchronization=False)
     if rank == world - 1:
         dist.all_reduce(treadle.ones(1), group=last)
