@@ -2,6 +2,7 @@
 #include "distributed/call.h"
 
 #include <bit>
+#include <cstring>
 
 namespace treadle::distributed {
 
@@ -29,6 +30,38 @@ uint64_t Call::fingerprint() const {
       break;
   }
   return mixed(found, static_cast<uint64_t>(root));
+}
+
+bool Call::has_overlap(int own) const {
+  if (function < Function::AllGather || function > Function::AllToAll) return false;
+  const auto is_own = [own](const std::vector<Span>& spans, size_t i) {
+    return spans.size() == 1 || (own >= 0 && i == static_cast<size_t>(own));
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const Span &in = inputs[i], &out = outputs[k];
+      // Addresses of different tensors are compared as numbers.
+      const auto a = reinterpret_cast<uintptr_t>(in.data), b = reinterpret_cast<uintptr_t>(out.data);
+      if (in.bytes == 0 || out.bytes == 0 || a >= b + out.bytes || b >= a + in.bytes) continue;
+      if (own >= 0 && a == b && is_own(inputs, i) && is_own(outputs, k)) continue;
+      return true;
+    }
+  }
+  return false;
+}
+
+Call Call::with_copies(std::vector<char>& copies) const {
+  size_t bytes = 0;
+  for (const Span& each : inputs) bytes += each.bytes;
+  copies.resize(bytes);
+  Call made = *this;
+  char* place = copies.data();
+  for (Span& each : made.inputs) {
+    if (each.bytes > 0) std::memcpy(place, each.data, each.bytes);
+    each.data = place;
+    place += each.bytes;
+  }
+  return made;
 }
 
 }  // namespace treadle::distributed

@@ -71,6 +71,12 @@ struct Call {
   // The same in all processes whose calls belong together, different for others. Functions whose
   // sizes may differ between pairs of ranks leave the sizes out.
   uint64_t fingerprint() const;
+
+  // Whether data of other ranks comes to memory that is still to be sent. The input and the output
+  // of rank `own`, this one, may be the same memory; none may with kAnyRank.
+  bool has_overlap(int own) const;
+  // The call with inputs in `copies`.
+  Call with_copies(std::vector<char>& copies) const;
 };
 
 // Mixes a value into a fingerprint.

@@ -2,6 +2,7 @@
 #include "distributed/reduction.h"
 
 #include <algorithm>
+#include <bit>
 #include <complex>
 #include <cstring>
 #include <type_traits>
@@ -38,20 +39,64 @@ struct Sum<bool> {
   using type = uint8_t;
 };
 
+constexpr uint32_t chosen(bool condition, uint32_t a, uint32_t b) {
+  return b ^ ((a ^ b) & (0u - static_cast<uint32_t>(condition)));
+}
+
+// The conversions of Half have branches, and meet subnormal floats, which processors compute
+// slowly. These have the same results, in vector code.
+inline float float_of(Half half) {
+  const uint32_t sign = static_cast<uint32_t>(half.bits & 0x8000u) << 16;
+  const uint32_t magnitude = half.bits & 0x7fffu;
+  const uint32_t normal =
+      (magnitude << 13) + chosen(magnitude >= 0x7c00u, 0x70000000u, 0x38000000u);
+  const float subnormal = static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f;
+  const uint32_t found = chosen(magnitude < 0x400u, std::bit_cast<uint32_t>(subnormal), normal);
+  return std::bit_cast<float>(found | sign);
+}
+
+inline Half half_of(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  // 0.5 has the last place of a subnormal half.
+  const uint32_t small =
+      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1) - 0x38000000u) >> 13;
+  uint32_t found = chosen(magnitude < 0x38800000u, small, normal);
+  found = chosen(magnitude >= 0x477ff000u, 0x7c00u, found);
+  found = chosen(magnitude > 0x7f800000u, 0x7e00u, found);
+  return Half::from_bits(static_cast<uint16_t>(found | ((bits >> 16) & 0x8000u)));
+}
+
 template <class T, class W>
 inline W load(const T& element) {
   if constexpr (std::is_same_v<T, bool>)
     return element_value(element);
+  else if constexpr (std::is_same_v<T, Half>)
+    return float_of(element);
   else
     return static_cast<W>(element);
 }
 
+template <class T, class W>
+inline T stored(W value) {
+  if constexpr (std::is_same_v<T, Half>)
+    return half_of(value);
+  else
+    return static_cast<T>(value);
+}
+
+// A NaN wins. There is no branch, for vector code.
 template <class T>
 inline T lesser(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>)
-    return a < b || a != a ? a : b;
-  else
-    return a < b ? a : b;
+  const T found = a < b ? a : b;
+  return a != a ? a : found;
+}
+
+template <class T>
+inline T greater(T a, T b) {
+  const T found = a > b ? a : b;
+  return a != a ? a : found;
 }
 
 // Small integers would be multiplied as int, which may overflow.
@@ -64,44 +109,40 @@ inline T times(T a, T b) {
 }
 
 template <class T>
-inline T greater(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>)
-    return a > b || a != a ? a : b;
+inline T divided(T value, int by) {
+  if constexpr (is_complex<T>)
+    return value / static_cast<typename T::value_type>(by);
   else
-    return a > b ? a : b;
+    return static_cast<T>(value / static_cast<T>(by));
 }
 
-// W is the type of the values, which is not T for halves.
-template <class T, class W, class Step>
-void blocks(const std::vector<const void*>& inputs, T* out, size_t count, Step step, W scale,
-            int divisor) {
+// `read` makes a value of type W of an element, `step` one of two, `write` the element of the last.
+// The first pass reads two inputs, and the last one writes the result: two inputs take one pass.
+template <class T, class W, class Read, class Step, class Write>
+void steps(const std::vector<const void*>& inputs, T* out, size_t count, Read read, Step step,
+           Write write) {
   W values[kBlock];
-  const bool scales = scale != W(1);
+  const size_t last = inputs.size() - 1;
   for (size_t begin = 0; begin < count; begin += kBlock) {
     const size_t n = std::min(kBlock, count - begin);
-    const T* first = static_cast<const T*>(inputs[0]) + begin;
-    for (size_t i = 0; i < n; ++i) values[i] = load<T, W>(first[i]);
-    if (scales)
-      for (size_t i = 0; i < n; ++i) values[i] = times(values[i], scale);
-    for (size_t k = 1; k < inputs.size(); ++k) {
-      const T* next = static_cast<const T*>(inputs[k]) + begin;
-      if (scales)
-        for (size_t i = 0; i < n; ++i)
-          values[i] = step(values[i], times(load<T, W>(next[i]), scale));
-      else
-        for (size_t i = 0; i < n; ++i) values[i] = step(values[i], load<T, W>(next[i]));
+    const auto input = [&](size_t k) { return static_cast<const T*>(inputs[k]) + begin; };
+    T* to = out + begin;
+    const T* first = input(0);
+    const T* next = input(last);
+    if (last == 0) {
+      for (size_t i = 0; i < n; ++i) to[i] = write(read(first[i]));
+    } else if (last == 1) {
+      for (size_t i = 0; i < n; ++i) to[i] = write(step(read(first[i]), read(next[i])));
+    } else {
+      const T* second = input(1);
+      for (size_t i = 0; i < n; ++i) values[i] = step(read(first[i]), read(second[i]));
+      for (size_t k = 2; k < last; ++k) {
+        const T* middle = input(k);
+        for (size_t i = 0; i < n; ++i) values[i] = step(values[i], read(middle[i]));
+      }
+      for (size_t i = 0; i < n; ++i) to[i] = write(step(values[i], read(next[i])));
     }
-    if (divisor > 1)
-      for (size_t i = 0; i < n; ++i) values[i] = static_cast<W>(values[i] / W(divisor));
-    for (size_t i = 0; i < n; ++i) out[begin + i] = static_cast<T>(values[i]);
   }
-}
-
-// Two float32 inputs, or the like: no block is needed where values are not wider than elements.
-template <class T, class Step>
-void pair(const std::vector<const void*>& inputs, T* out, size_t count, Step step) {
-  const T *a = static_cast<const T*>(inputs[0]), *b = static_cast<const T*>(inputs[1]);
-  for (size_t i = 0; i < count; ++i) out[i] = step(a[i], b[i]);
 }
 
 template <class T>
@@ -112,53 +153,60 @@ void reduce_as(ReduceOp op, double factor, int ranks, const std::vector<const vo
   using C = std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, T, S>;
   T* to = static_cast<T*>(out);
   const size_t count = bytes / sizeof(T);
+  const auto read = [](const T& element) { return load<T, S>(element); };
+  const auto write = [](S value) { return stored<T>(value); };
   const auto add = [](S a, S b) { return static_cast<S>(a + b); };
+  const auto run = [&](auto step) { steps<T, S>(inputs, to, count, read, step, write); };
+  const auto compare = [&](auto step) {
+    steps<T, C>(
+        inputs, to, count, [](const T& element) { return load<T, C>(element); }, step,
+        [](C value) { return stored<T>(value); });
+  };
   switch (op) {
     case ReduceOp::Sum:
       if constexpr (std::is_same_v<T, bool>)
-        return blocks<T, S>(
-            inputs, to, count, [](S a, S b) { return S(a | b); }, S(1), 1);
-      else if constexpr (std::is_floating_point_v<T>)
-        if (inputs.size() == 2) return pair<T>(inputs, to, count, add);
-      return blocks<T, S>(inputs, to, count, add, S(1), 1);
+        return run([](S a, S b) { return static_cast<S>(a | b); });
+      else
+        return run(add);
     case ReduceOp::Average:
       if constexpr (!std::is_integral_v<T>)
-        return blocks<T, S>(inputs, to, count, add, S(1), ranks);
+        return steps<T, S>(inputs, to, count, read, add,
+                           [ranks](S value) { return stored<T>(divided(value, ranks)); });
       break;
     case ReduceOp::PremulSum:
       if constexpr (!std::is_same_v<T, bool>) {
         const S scale = std::is_integral_v<T> ? static_cast<S>(static_cast<int64_t>(factor))
                                               : static_cast<S>(factor);
-        return blocks<T, S>(inputs, to, count, add, scale, 1);
+        return steps<T, S>(
+            inputs, to, count,
+            [scale](const T& element) { return times(load<T, S>(element), scale); }, add, write);
       }
       break;
     case ReduceOp::Product:
-      return blocks<T, S>(
-          inputs, to, count, [](S a, S b) { return times(a, b); }, S(1), 1);
+      return run([](S a, S b) { return times(a, b); });
     case ReduceOp::Min:
-      if constexpr (!is_complex<T>)
-        return blocks<T, C>(
-            inputs, to, count, [](C a, C b) { return lesser(a, b); }, C(1), 1);
+      if constexpr (std::is_same_v<T, bool>)
+        return run([](S a, S b) { return static_cast<S>(a & b); });
+      else if constexpr (!is_complex<T>)
+        return compare([](C a, C b) { return lesser(a, b); });
       break;
     case ReduceOp::Max:
-      if constexpr (!is_complex<T>)
-        return blocks<T, C>(
-            inputs, to, count, [](C a, C b) { return greater(a, b); }, C(1), 1);
+      if constexpr (std::is_same_v<T, bool>)
+        return run([](S a, S b) { return static_cast<S>(a | b); });
+      else if constexpr (!is_complex<T>)
+        return compare([](C a, C b) { return greater(a, b); });
       break;
     case ReduceOp::BitAnd:
       if constexpr (std::is_integral_v<T>)
-        return blocks<T, S>(
-            inputs, to, count, [](S a, S b) { return static_cast<S>(a & b); }, S(1), 1);
+        return run([](S a, S b) { return static_cast<S>(a & b); });
       break;
     case ReduceOp::BitOr:
       if constexpr (std::is_integral_v<T>)
-        return blocks<T, S>(
-            inputs, to, count, [](S a, S b) { return static_cast<S>(a | b); }, S(1), 1);
+        return run([](S a, S b) { return static_cast<S>(a | b); });
       break;
     case ReduceOp::BitXor:
       if constexpr (std::is_integral_v<T>)
-        return blocks<T, S>(
-            inputs, to, count, [](S a, S b) { return static_cast<S>(a ^ b); }, S(1), 1);
+        return run([](S a, S b) { return static_cast<S>(a ^ b); });
       break;
   }
   throw Failure(Failure::Kind::Backend, "expected an operation that the dtype has");

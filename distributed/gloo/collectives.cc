@@ -17,26 +17,17 @@
 namespace treadle::distributed {
 namespace {
 
-// Up to so many bytes every rank sends everything to every other one, in one step.
-constexpr size_t kFlat = 16384;
+// Up to so many bytes every rank sends everything to every other one, in one step. Between two
+// ranks that is no more than what they send in two steps.
+constexpr size_t flat(int size) { return size == 2 ? 65536 : 16384; }
 // Larger tensors go in segments of so many bytes: one is reduced while the next is on its way.
-constexpr size_t kSegment = 1 << 20;
+// Those of all ranks together have at most 8 MiB.
+size_t segment_of(int size) {
+  constexpr size_t kLargest = 1 << 20, kLeast = 65536, kTogether = 8 << 20;
+  return std::clamp(kTogether / static_cast<size_t>(size) / kLeast * kLeast, kLeast, kLargest);
+}
 
 using Direction = Transfer::Direction;
-
-// Memory that is written before it is read, so it is not zeroed.
-class Scratch {
- public:
-  explicit Scratch(size_t bytes)
-      : data_(static_cast<char*>(::operator new(bytes, std::align_val_t(64)))) {}
-  ~Scratch() { ::operator delete(data_, std::align_val_t(64)); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  char* at(size_t offset) { return data_ + offset; }
-
- private:
-  char* data_;
-};
 
 // A message that was begun: a transfer, or a small one that comes to a mailbox.
 struct Begun {
@@ -57,19 +48,20 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // There is no message without bytes: null.
-  Begun* receive(int from, void* data, size_t bytes, uint64_t step = 0) {
+  // There is no message without bytes: null. Small messages between two ranks come in the order in
+  // which they go; those of a `train` of several come in any order.
+  Begun* receive(int from, void* data, size_t bytes, uint64_t step = 0, bool is_train = false) {
     if (bytes == 0) return nullptr;
-    if (bytes > connection_.largest_small())
+    if (is_train || bytes > connection_.largest_small())
       return start(Direction::Receive, from, data, bytes, step);
     connection_.mailbox(from).expect(mixed(key_, step), data, bytes);
     begun_.push_back({nullptr, from, false});
     small_[static_cast<size_t>(from)].push_back(&begun_.back());
     return &begun_.back();
   }
-  Begun* send(int to, const void* data, size_t bytes, uint64_t step = 0) {
+  Begun* send(int to, const void* data, size_t bytes, uint64_t step = 0, bool is_train = false) {
     if (bytes == 0) return nullptr;
-    if (bytes > connection_.largest_small())
+    if (is_train || bytes > connection_.largest_small())
       return start(Direction::Send, to, const_cast<void*>(data), bytes, step);
     in_time(to, [&] { connection_.mailbox(to).send(mixed(key_, step), data, bytes); });
     return nullptr;
@@ -95,6 +87,8 @@ class Exchange {
     begun_.clear();
     if (has_alarm_) connection_.alarm().clear();
   }
+  // Memory until the end of the call, which is written before it is read.
+  char* scratch(size_t bytes) { return connection_.scratch(bytes); }
   // The ranks after this one first, so that not all turn to the same.
   int peer(int i) const { return (rank + i) % size; }
 
@@ -153,13 +147,13 @@ class Parts {
 // All values go to all ranks, or to the root alone.
 void reduce_flat(Exchange& exchange, const Call& call, bool is_root, bool to_all) {
   const size_t bytes = call.inputs[0].bytes;
-  Scratch scratch(is_root ? bytes * static_cast<size_t>(exchange.size) : 1);
+  char* scratch = is_root ? exchange.scratch(bytes * static_cast<size_t>(exchange.size)) : nullptr;
   std::vector<const void*> values(static_cast<size_t>(exchange.size));
   std::vector<Begun*> sends, receives;
   if (is_root) {
     for (int i = 1; i < exchange.size; ++i) {
       const int peer = exchange.peer(i);
-      char* place = scratch.at(bytes * static_cast<size_t>(peer));
+      char* place = scratch + bytes * static_cast<size_t>(peer);
       values[static_cast<size_t>(peer)] = place;
       receives.push_back(exchange.receive(peer, place, bytes));
     }
@@ -178,6 +172,10 @@ void reduce_flat(Exchange& exchange, const Call& call, bool is_root, bool to_all
 }
 
 // Rank r gets the values of all for its part, reduces them and, with `gathers`, sends the result.
+//
+// All segments are offered at once, and all results are awaited at once: a rank that is busy with its
+// own part does not hold up the others. What limits the memory is that values are received in two
+// segments by turns.
 class PartsInSegments {
  public:
   PartsInSegments(Exchange& exchange, const Call& call, std::vector<Span> inputs, Span output,
@@ -188,16 +186,17 @@ class PartsInSegments {
         output_(output),
         gathered_(std::move(gathered)),
         root_(root),
-        segment_(kSegment / element_size(call.dtype) * element_size(call.dtype)),
-        scratch_(2 * std::min(segment_, output.bytes) * static_cast<size_t>(exchange.size) + 1) {
+        segment_(segment_of(exchange.size) / element_size(call.dtype) * element_size(call.dtype)),
+        place_((std::min(segment_, output.bytes) + 63) / 64 * 64) {
     for (const Span& each : inputs_)
       segments_ = std::max(segments_, (each.bytes + segment_ - 1) / segment_);
+    scratch_ = exchange_.scratch(2 * place_ * index(exchange_.size));
   }
 
   void run() {
-    if (segments_ > 0) post(0);
+    for (size_t k = 0; k < std::min<size_t>(2, segments_); ++k) receive_values(k);
+    for (size_t k = 0; k < segments_; ++k) offer(k);
     for (size_t k = 0; k < segments_; ++k) {
-      if (k + 1 < segments_) post(k + 1);
       for (Begun* each : receives_[k % 2]) exchange_.wait(each);
       const Span mine = piece(output_, k);
       std::vector<const void*> values;
@@ -208,35 +207,40 @@ class PartsInSegments {
       if (!gathered_.empty())
         for (int i = 1; i < exchange_.size; ++i)
           if (wants(exchange_.peer(i)))
-            exchange_.send(exchange_.peer(i), mine.data, mine.bytes, 2 * k + 1);
+            exchange_.send(exchange_.peer(i), mine.data, mine.bytes, 2 * k + 1, is_train());
+      if (k + 2 < segments_) receive_values(k + 2);
     }
     exchange_.finish();
   }
 
  private:
   static size_t index(int rank) { return static_cast<size_t>(rank); }
+  bool is_train() const { return segments_ > 1; }
   bool wants(int rank) const { return root_ == kAnyRank || root_ == rank; }
   Span piece(const Span& whole, size_t k) const {
     const size_t begin = std::min(k * segment_, whole.bytes);
     return {whole.data + begin, std::min(segment_, whole.bytes - begin)};
   }
-  char* place(int peer, size_t k) {
-    const size_t bytes = std::min(segment_, output_.bytes);
-    return scratch_.at(bytes * (2 * index(peer) + k % 2));
-  }
-  void post(size_t k) {
+  char* place(int peer, size_t k) { return scratch_ + place_ * (2 * index(peer) + k % 2); }
+  void receive_values(size_t k) {
     receives_[k % 2].clear();
+    const size_t bytes = piece(output_, k).bytes;
     for (int i = 1; i < exchange_.size; ++i) {
       const int peer = exchange_.peer(i);
-      const size_t bytes = piece(output_, k).bytes;
-      receives_[k % 2].push_back(exchange_.receive(peer, place(peer, k), bytes, 2 * k));
+      receives_[k % 2].push_back(
+          exchange_.receive(peer, place(peer, k), bytes, 2 * k, is_train()));
+    }
+  }
+  void offer(size_t k) {
+    for (int i = 1; i < exchange_.size; ++i) {
+      const int peer = exchange_.peer(i);
       const Span theirs = piece(inputs_[index(peer)], k);
-      exchange_.send(peer, theirs.data, theirs.bytes, 2 * k);
+      exchange_.send(peer, theirs.data, theirs.bytes, 2 * k, is_train());
       if (!gathered_.empty() && wants(exchange_.rank)) {
         // The result comes to where the values were. They have all gone by then: the other rank
         // sends it after it has received them.
         const Span result = piece(gathered_[index(peer)], k);
-        exchange_.receive(peer, result.data, result.bytes, 2 * k + 1);
+        exchange_.receive(peer, result.data, result.bytes, 2 * k + 1, is_train());
       }
     }
   }
@@ -247,9 +251,9 @@ class PartsInSegments {
   Span output_;
   std::vector<Span> gathered_;
   int root_;
-  size_t segment_;
+  size_t segment_, place_;
   size_t segments_ = 0;
-  Scratch scratch_;
+  char* scratch_;
   std::vector<Begun*> receives_[2];
 };
 
@@ -267,7 +271,7 @@ void all_reduce(Exchange& exchange, const Call& call, int root) {
     reduce_into(call, 1, {in.data}, out.data, in.bytes);
     return exchange.finish();
   }
-  if (in.bytes <= kFlat) return reduce_flat(exchange, call, is_root, root == kAnyRank);
+  if (in.bytes <= flat(exchange.size)) return reduce_flat(exchange, call, is_root, root == kAnyRank);
   const Parts parts(in.bytes, element_size(call.dtype), exchange.size);
   const std::vector<Span> from = parts_of(in, parts, exchange.size);
   if (is_root) {
@@ -275,9 +279,9 @@ void all_reduce(Exchange& exchange, const Call& call, int root) {
     PartsInSegments(exchange, call, from, to[static_cast<size_t>(exchange.rank)], to, root).run();
   } else {
     // The tensor of a rank that is not the root stays as it is.
-    const Span mine = from[static_cast<size_t>(exchange.rank)];
-    Scratch result(mine.bytes + 1);
-    PartsInSegments(exchange, call, from, {result.at(0), mine.bytes}, from, root).run();
+    const size_t bytes = from[static_cast<size_t>(exchange.rank)].bytes;
+    const std::unique_ptr<char[]> result(new char[bytes]);
+    PartsInSegments(exchange, call, from, {result.get(), bytes}, from, root).run();
   }
 }
 
@@ -295,7 +299,7 @@ void broadcast(Exchange& exchange, const Call& call) {
   const Span whole = call.outputs[0];
   const int place = (exchange.rank - call.root + exchange.size) % exchange.size;
   const auto rank_at = [&](int p) { return (p + call.root) % exchange.size; };
-  if (whole.bytes <= kFlat || exchange.size == 2) {
+  if (whole.bytes <= flat(exchange.size) || exchange.size == 2) {
     int step = 1;
     if (place > 0) {
       while (2 * step <= place) step *= 2;
@@ -307,9 +311,10 @@ void broadcast(Exchange& exchange, const Call& call) {
     return exchange.finish();
   }
   std::deque<Begun*> coming;
-  const size_t segments = (whole.bytes + kSegment - 1) / kSegment;
+  const size_t segment = segment_of(exchange.size);
+  const size_t segments = (whole.bytes + segment - 1) / segment;
   const auto piece = [&](size_t k) {
-    return Span{whole.data + k * kSegment, std::min(kSegment, whole.bytes - k * kSegment)};
+    return Span{whole.data + k * segment, std::min(segment, whole.bytes - k * segment)};
   };
   if (place > 0)
     for (size_t k = 0; k < segments; ++k)

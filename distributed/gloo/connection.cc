@@ -300,6 +300,16 @@ void Connection::break_off() {
   }
 }
 
+char* Connection::scratch(size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    scratch_.reset();
+    scratch_bytes_ = 0;
+    scratch_.reset(new char[bytes]);
+    scratch_bytes_ = bytes;
+  }
+  return scratch_.get();
+}
+
 bool Connection::is_closed() {
   const std::lock_guard lock(mutex_);
   return is_closed_;

@@ -152,8 +152,12 @@ class Connection {
   // The one of a rank; for one thread at a time.
   Mailbox& mailbox(int peer) { return *mailboxes_[static_cast<size_t>(peer)]; }
   Alarm& alarm() { return *alarm_; }
-  // The bytes of the largest message that goes through a mailbox: the same in all ranks.
-  size_t largest_small() const { return size <= 64 ? 16384 : 2048; }
+  // The bytes of the largest message that goes through a mailbox: the same in all ranks. The
+  // mailboxes of a rank take 4 MiB in a group of 8, 8 MiB in one of 64.
+  size_t largest_small() const { return size <= 8 ? 65536 : size <= 64 ? 16384 : 2048; }
+  // Memory for the one call that runs, which is there until the next one asks. It is kept, as the
+  // first use of new memory takes as long as a copy of it.
+  char* scratch(size_t bytes);
 
   const int rank, size;
 
@@ -173,6 +177,8 @@ class Connection {
   std::list<std::shared_ptr<gloo::transport::UnboundBuffer>> cancelled_;
   std::vector<std::unique_ptr<Mailbox>> mailboxes_;
   std::unique_ptr<Alarm> alarm_;
+  std::unique_ptr<char[]> scratch_;
+  size_t scratch_bytes_ = 0;
 };
 
 }  // namespace treadle::distributed

@@ -62,7 +62,11 @@ GlooEngine::~GlooEngine() {
   copies_.clear();
 }
 
-void GlooEngine::run(const Call& call) { run_collective(*connection_, call); }
+void GlooEngine::run(const Call& call) {
+  if (!call.has_overlap(rank)) return run_collective(*connection_, call);
+  std::vector<char> copies;
+  run_collective(*connection_, call.with_copies(copies));
+}
 
 std::unique_ptr<Message> GlooEngine::send(const Call& call) {
   const Span span = call.inputs[0];

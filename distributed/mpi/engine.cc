@@ -213,6 +213,14 @@ void MpiEngine<Abi>::run(const Call& call) {
     if (failure.kind != Failure::Kind::Backend) has_failed_ = true;
     throw;
   }
+  // MPI refuses memory that is sent and received in one call.
+  if (!call.has_overlap(kAnyRank)) return run_compared(call);
+  std::vector<char> copies;
+  run_compared(call.with_copies(copies));
+}
+
+template <class Abi>
+void MpiEngine<Abi>::run_compared(const Call& call) {
   switch (call.function) {
     case Function::AllReduce:
       return all_reduce(call, kAnyRank);

@@ -148,6 +148,7 @@ class MpiEngine final : public Engine {
   typename Functions::Status finish(typename Functions::Request& request, milliseconds timeout,
                                     const std::atomic<bool>* is_cancelled, int peer, bool is_send);
   void compare(const Call& call);
+  void run_compared(const Call& call);
   int tag_of(const Call& call) const;
   void all_reduce(const Call& call, int root);
   void reduce_scatter(const Call& call);

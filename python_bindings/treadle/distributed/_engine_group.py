@@ -59,8 +59,16 @@ def _is_plain(tensor: Tensor) -> bool:
     return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
 
 
+def _filled(tensor: Any) -> Tensor:
+    """The tensor with memory that an AsyncCollectiveTensor stands for, when its elements are there;
+    other tensors as they are."""
+    wait = None if type(tensor) is Tensor else getattr(tensor, "trigger_wait", None)
+    return tensor if wait is None else wait()
+
+
 def _plain(tensor: Tensor) -> Tensor:
     """The same values in contiguous memory: the tensor itself where they are."""
+    tensor = _filled(tensor)
     if _is_plain(tensor):
         return tensor
     with no_grad():
@@ -79,7 +87,7 @@ class _Places:
     def __init__(self, tensors: Sequence[Tensor], with_values: bool = False) -> None:
         self.tensors: List[Tensor] = []
         self._copies: List[Tuple[Tensor, Tensor]] = []
-        for tensor in tensors:
+        for tensor in map(_filled, tensors):
             if _is_plain(tensor):
                 self.tensors.append(tensor)
                 continue

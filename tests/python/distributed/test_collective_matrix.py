@@ -149,6 +149,30 @@ class Matrix:
         self.done(dist.all_to_all_single(joined, sent, async_op=later), later)
         self.equal(joined, np.concatenate(every))
 
+    def in_place(self, rows: int) -> None:
+        """What is sent lies where results come."""
+        world, rank = self.world, self.rank
+        every = [values("int64", r, (world * rows, 2)) for r in range(world)]
+        parts = [np.split(each, world) for each in every]
+        for later in (False, True):
+            one = tensor("int64", every[rank], False)
+            self.done(dist.all_to_all_single(one, one, async_op=later), later)
+            self.equal(one, np.concatenate([p[rank] for p in parts]), everywhere=False)
+            for at in (lambda r: r, lambda r: 0):
+                one = tensor("int64", every[rank], False)
+                mine = one[at(rank) * rows :][:rows]
+                self.done(dist.all_gather_into_tensor(one, mine, async_op=later), later)
+                self.equal(one, np.concatenate([parts[r][at(r)] for r in range(world)]))
+                one = tensor("int64", every[rank], False)
+                mine = one[at(rank) * rows :][:rows]
+                self.done(dist.reduce_scatter_tensor(mine, one, async_op=later), later)
+                self.equal(mine, sum(p[rank] for p in parts), everywhere=False)
+            pieces = [tensor("int64", p, False) for p in parts[rank]]
+            root = world - 1
+            given = pieces if rank == root else None
+            self.done(dist.scatter(pieces[0], given, root, async_op=later), later)
+            self.equal(pieces[0], parts[root][rank], everywhere=False)
+
     def uneven(self) -> None:
         """Row i of what a rank sends goes to rank i: rank r sends r + 1 rows to each."""
         world, rank = self.world, self.rank
@@ -199,11 +223,15 @@ class Matrix:
                     found = one.to(treadle.complex128).real.numpy()
                     np.testing.assert_allclose(found, expected, close, close * 2)
 
-    def run(self, count: int) -> str:
+    def run(self, count: int, in_full: bool) -> str:
+        """Everything; where not `in_full`, tensors that are not contiguous only with handles, and
+        for fewer operations."""
         ordered = [op for op in STEPS if op[0] != "B"]
-        for later, apart in ((False, False), (True, True)):
+        both = (False, True)
+        for later, apart in [(l, a) for l in both for a in both if in_full or l == a]:
             for name in INTEGERS:
-                self.reductions(name, apart, later, STEPS if not apart else ("SUM", "BOR"))
+                few = apart and not in_full
+                self.reductions(name, apart, later, ("SUM", "BOR") if few else STEPS)
                 self.moves(name, apart, later)
             for name in FRACTIONS:
                 ops = ("SUM", "PRODUCT") if name.startswith("complex") else ordered
@@ -215,6 +243,8 @@ class Matrix:
             dist.broadcast(one, 0)
             self.equal(one.view(treadle.uint8), np.arange(8))
         self.uneven()
+        self.in_place(3)
+        self.in_place(20_000)
         self.large(count)
         self.fractions()
         dist.barrier()
@@ -223,7 +253,11 @@ class Matrix:
 
 
 def _matrix(rank: int, world: int) -> str:
-    return Matrix(rank, world).run(LARGE if world < 5 else 30_000)
+    return Matrix(rank, world).run(LARGE, in_full=False)
+
+
+def _matrix_in_full(rank: int, world: int) -> str:
+    return Matrix(rank, world).run(LARGE if world < 5 else 30_000, in_full=True)
 
 
 @pytest.mark.parametrize("world", [1, 2, 3])
@@ -234,9 +268,11 @@ def test_gloo(world: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world", [4, 7])
-def test_gloo_in_larger_worlds(world: int) -> None:
-    test_gloo(world)
+@pytest.mark.parametrize("world", [1, 2, 3, 4, 7])
+def test_gloo_in_full(world: int) -> None:
+    from test_distributed import together
+
+    assert len(set(together(world, _matrix_in_full))) == 1
 
 
 LAUNCHERS: Any = {
@@ -246,7 +282,7 @@ LAUNCHERS: Any = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world", [1, 2, 3, 4])
+@pytest.mark.parametrize("world", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("family", LAUNCHERS)
 def test_mpi(family: str, world: int) -> None:
     command = LAUNCHERS[family]
@@ -270,7 +306,9 @@ def test_mpi(family: str, world: int) -> None:
 def _mpi_program() -> None:
     dist.init_process_group("mpi")
     rank, world = dist.get_rank(), dist.get_world_size()
-    digest = Matrix(rank, world).run(LARGE)
+    # Ranks that share processors take long, as MPI waits for each other without sleep: what the
+    # engine does not see, layouts and handles, is gone through with fewer ranks and with Gloo.
+    digest = Matrix(rank, world).run(LARGE if world < 5 else 30_000, in_full=world < 3)
     last: Callable[..., Any] = dist.new_group([world - 1], use_local_synchronization=False)
     if rank == world - 1:
         dist.all_reduce(treadle.ones(1), group=last)

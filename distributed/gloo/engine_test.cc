@@ -1,0 +1,284 @@
+// The engine "gloo" with a thread for each rank: results at the sizes where another way begins, ends
+// by timeout and abort, and strangers at the ports. With --config=asan memory is checked, too.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#include "distributed/gloo/engine.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+#include <thread>
+
+namespace treadle::distributed {
+namespace {
+
+class Table {
+ public:
+  RendezvousStore store(std::chrono::milliseconds timeout) {
+    return {[this](const std::string& key, const std::vector<char>& value) {
+              const std::lock_guard lock(mutex_);
+              values_[key] = value;
+              changed_.notify_all();
+            },
+            [this, timeout](const std::string& key) {
+              std::unique_lock lock(mutex_);
+              if (!changed_.wait_for(lock, timeout, [&] { return values_.contains(key); }))
+                throw std::runtime_error("late");
+              return values_[key];
+            }};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::vector<char>> values_;
+};
+
+// Runs a function in each rank; the texts of what they throw.
+std::vector<std::string> together(int size, std::chrono::milliseconds timeout,
+                                  const std::function<void(GlooEngine&)>& function) {
+  Table table;
+  std::vector<std::string> errors(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        GlooEngine engine(rank, size, table.store(timeout), {"127.0.0.1", ""}, timeout);
+        function(engine);
+        engine.flush(timeout);
+      } catch (const std::exception& error) {
+        errors[static_cast<size_t>(rank)] = std::string("error: ") + error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+// Where this process listens.
+std::set<int> listening_ports() {
+  std::set<std::string> sockets;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    sockets.insert(std::filesystem::read_symlink(entry.path(), error).string());
+  }
+  std::set<int> found;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream file(table);
+    std::string line;
+    std::getline(file, line);
+    while (std::getline(file, line)) {
+      std::istringstream fields(line);
+      std::string number, local, remote, state, skipped, inode;
+      fields >> number >> local >> remote >> state;
+      for (int i = 0; i < 6; ++i) fields >> (i == 5 ? inode : skipped);
+      if (state == "0A" && sockets.contains("socket:[" + inode + "]"))
+        found.insert(static_cast<int>(std::stoul(local.substr(local.rfind(':') + 1), nullptr, 16)));
+    }
+  }
+  return found;
+}
+
+using Values = std::vector<int32_t>;
+
+Span span(Values& values, size_t begin, size_t count) {
+  return {reinterpret_cast<char*>(values.data() + begin), count * sizeof(int32_t)};
+}
+Span span(Values& values) { return span(values, 0, values.size()); }
+
+Call call_of(Function function, uint64_t number, int root = 0) {
+  Call call;
+  call.function = function;
+  call.dtype = ScalarType::Int32;
+  call.number = number;
+  call.root = root;
+  call.timeout = std::chrono::minutes(1);
+  return call;
+}
+
+std::vector<Span> parts(Values& values, int size) {
+  std::vector<Span> found;
+  const size_t count = values.size() / static_cast<size_t>(size);
+  for (size_t i = 0; i < static_cast<size_t>(size); ++i)
+    found.push_back(span(values, i * count, count));
+  return found;
+}
+
+// The i-th value of a rank.
+int32_t value(int rank, size_t i) { return static_cast<int32_t>(i % 1000) + 1000 * (rank + 1); }
+
+void check_all(GlooEngine& engine, size_t count) {
+  const int size = engine.size, rank = engine.rank;
+  const auto n = static_cast<size_t>(size);
+  uint64_t number = count * 16;
+  const auto filled = [&](size_t c) {
+    Values made(c);
+    for (size_t i = 0; i < c; ++i) made[i] = value(rank, i);
+    return made;
+  };
+  const auto sum = [&](size_t i) {
+    int32_t found = 0;
+    for (int r = 0; r < size; ++r) found += value(r, i);
+    return found;
+  };
+  for (const Function function : {Function::AllReduce, Function::Reduce, Function::Broadcast}) {
+    Values one = filled(count);
+    const int root = function == Function::AllReduce ? 0 : size - 1;
+    Call call = call_of(function, ++number, root);
+    call.inputs = call.outputs = {span(one)};
+    engine.run(call);
+    for (size_t i = 0; i < count; ++i) {
+      const bool is_same = function == Function::Reduce && rank != root;
+      const int32_t expected = function == Function::Broadcast ? value(root, i)
+                               : is_same                       ? value(rank, i)
+                                                               : sum(i);
+      ASSERT_EQ(one[i], expected) << "element " << i << " of " << count;
+    }
+  }
+  {
+    Values whole = filled(count * n), part(count);
+    Call call = call_of(Function::ReduceScatter, ++number);
+    call.inputs = parts(whole, size);
+    call.outputs = {span(part)};
+    engine.run(call);
+    for (size_t i = 0; i < count; ++i)
+      ASSERT_EQ(part[i], sum(static_cast<size_t>(rank) * count + i));
+  }
+  for (const bool in_place : {false, true}) {
+    Values given = filled(count * n), apart(count * n);
+    Values& taken = in_place ? given : apart;
+    Call call = call_of(Function::AllToAll, ++number);
+    call.inputs = parts(given, size);
+    call.outputs = parts(taken, size);
+    engine.run(call);
+    for (size_t r = 0; r < n; ++r)
+      for (size_t i = 0; i < count; ++i)
+        ASSERT_EQ(taken[r * count + i],
+                  value(static_cast<int>(r), static_cast<size_t>(rank) * count + i));
+  }
+  Values mine = filled(count), all(count * n);
+  Call call = call_of(Function::AllGather, ++number);
+  call.inputs = {span(mine)};
+  call.outputs = parts(all, size);
+  engine.run(call);
+  for (size_t r = 0; r < n; ++r)
+    for (size_t i = 0; i < count; ++i)
+      ASSERT_EQ(all[r * count + i], value(static_cast<int>(r), i));
+  engine.run(call_of(Function::Barrier, ++number));
+}
+
+TEST(GlooEngine, EveryFunctionAtTheSizesWhereAnotherWayBegins) {
+  constexpr size_t kMiB = (1 << 20) / sizeof(int32_t);
+  for (const int size : {1, 2, 3}) {
+    const auto errors = together(size, std::chrono::seconds(60), [](GlooEngine& engine) {
+      for (const size_t count : {size_t{0}, size_t{1}, size_t{2}, size_t{4096}, size_t{4097},
+                                 size_t{16384}, size_t{16385}, 2 * kMiB, 3 * kMiB + 1,
+                                 6 * kMiB + 16387})
+        check_all(engine, count);
+      EXPECT_TRUE(listening_ports().empty());  // to nobody, once the group is made
+    });
+    for (const std::string& error : errors) EXPECT_EQ(error, "");
+  }
+}
+
+// A rank that does not come is an error of the others in time; so is an abort.
+TEST(GlooEngine, EndsByTimeoutAndByAbort) {
+  for (const size_t count : {size_t{1}, size_t{1} << 20}) {
+    for (const bool aborts : {false, true}) {
+      std::atomic<bool> is_over = false;
+      const auto errors = together(2, std::chrono::seconds(60), [&](GlooEngine& engine) {
+        if (engine.rank == 1) {
+          while (!is_over) std::this_thread::sleep_for(milliseconds(5));
+          return;
+        }
+        Values one(count);
+        Call call = call_of(Function::AllReduce, 1);
+        call.inputs = call.outputs = {span(one)};
+        if (!aborts) call.timeout = milliseconds(100);
+        std::thread other([&] {
+          std::this_thread::sleep_for(milliseconds(50));
+          if (aborts) engine.abort();
+        });
+        try {
+          engine.run(call);
+          ADD_FAILURE() << "expected a failure";
+        } catch (const Failure& failure) {
+          EXPECT_TRUE(aborts || failure.kind == Failure::Kind::Timeout) << failure.what();
+        }
+        other.join();
+        is_over = true;
+      });
+      EXPECT_EQ(errors[0], "");
+    }
+  }
+}
+
+// ---- Strangers ----
+
+// Connects, and sends so many bytes; whether somebody listened.
+bool disturb(int port, const std::vector<char>& bytes) {
+  const int stranger = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<uint16_t>(port));
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool is_there =
+      ::connect(stranger, reinterpret_cast<const sockaddr*>(&place), sizeof(place)) == 0;
+  if (is_there)
+    (void)::send(stranger, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  ::close(stranger);
+  return is_there;
+}
+
+// While groups are made, and while they work, others connect to every port that listens and send
+// random bytes. A group that is not made, as a stranger took a connection, is an error of its ranks;
+// one that is made is right.
+TEST(GlooEngine, StrangersAtThePorts) {
+  std::atomic<bool> is_over = false;
+  std::atomic<int64_t> connections = 0, bytes = 0;
+  std::thread strangers([&] {
+    std::mt19937 random(1);
+    while (!is_over) {
+      for (const int port : listening_ports()) {
+        std::vector<char> data(random() % 4 == 0 ? 0 : random() % 20000);
+        for (char& each : data) each = static_cast<char>(random());
+        while (!is_over && disturb(port, data)) {
+          ++connections;
+          bytes += static_cast<int64_t>(data.size());
+        }
+      }
+    }
+  });
+  int made = 0, not_made = 0;
+  for (int turn = 0; turn < 20; ++turn) {
+    std::atomic<int> works = 0;
+    const auto errors = together(2, milliseconds(300), [&](GlooEngine& engine) {
+      check_all(engine, 3);
+      check_all(engine, 70'000);
+      ++works;
+    });
+    (works == 2 ? made : not_made) += 1;
+    EXPECT_EQ(works == 2, errors[0].empty() && errors[1].empty()) << errors[0] << errors[1];
+  }
+  is_over = true;
+  strangers.join();
+  std::cout << connections << " connections, " << bytes << " bytes, " << made << " groups made, "
+            << not_made << " not\n";
+}
+
+}  // namespace
+}  // namespace treadle::distributed
