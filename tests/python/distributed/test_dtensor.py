@@ -266,6 +266,60 @@ def test_writes() -> None:
     on_mesh(2, run)
 
 
+def test_views_along_a_cut_dimension() -> None:
+    """They are copies, and yet a write to one of them and a write to the base reach all."""
+    views = (
+        lambda t: t[1],
+        lambda t: t[1][1:3],
+        lambda t: t[1:3],
+        lambda t: t[::2],
+        lambda t: t.split(2)[1],
+        lambda t: t.unbind(0)[2],
+        lambda t: t.view(2, 2, 4)[1],
+        lambda t: t.view(16),
+        lambda t: t[:, 2],
+        lambda t: t.t()[0],
+        lambda t: t.detach()[3],
+    )
+
+    def run(mesh: DeviceMesh) -> None:
+        rest = [Replicate()] * (mesh.ndim - 1)
+        for place in (Shard(0), Shard(1)):
+            plain = treadle.arange(16.0).reshape(4, 4)
+            base = distribute_tensor(plain.clone(), mesh, [place, *rest])
+            pairs = [(view(base), view(plain)) for view in views]
+            for number in range(len(views)):
+                pairs[number][0].mul_(2)
+                pairs[number][1].mul_(2)
+                for t in (base, plain):
+                    t.add_(1)
+                treadle._foreach_mul_([base], 3), treadle._foreach_mul_([plain], 3)
+                for found, wanted in [(base, plain), *pairs]:
+                    assert treadle.equal(found.full_tensor(), wanted), (number, found, wanted)
+            row = pairs[0][0]
+            for same in (copy.deepcopy(row), pickle.loads(pickle.dumps(row))):
+                assert "_origin" not in vars(same) and same.shape == row.shape
+
+    on_mesh(2, run)
+    on_mesh((2, 2), run)
+
+
+def test_parts_from_a_piece_and_from_the_whole() -> None:
+    def run(mesh: DeviceMesh) -> Any:
+        x = distribute_tensor(treadle.arange(6.0).reshape(3, 2), mesh, [Shard(0)])
+        with CommDebugMode() as comm:
+            parts = x.redistribute(placements=[Partial()])
+        assert comm.get_total_counts() == 0  # each process has its piece between zeros
+        leaf = treadle.arange(4.0).requires_grad_()
+        whole = DTensor.from_local(leaf, mesh, [Replicate()], grad_placements=[Partial()])
+        (whole * 6).sum().full_tensor().backward()
+        return parts.to_local().tolist(), leaf.grad.tolist()
+
+    first, second = on_mesh(2, run)
+    assert first == ([[0, 1], [2, 3], [0, 0]], [3.0] * 4)
+    assert second == ([[0, 0], [0, 0], [4, 5]], [3.0] * 4)
+
+
 def test_tensors_that_are_refused() -> None:
     def run(mesh: DeviceMesh) -> None:
         x = treadle.ones(4)

@@ -22,7 +22,7 @@ from treadle.autograd import Function
 from treadle.autograd.grad_mode import no_grad
 from treadle.distributed.device_mesh import DeviceMesh, _mesh_resources
 from treadle.distributed.tensor import _collective_utils as comm
-from treadle.distributed.tensor import _layout
+from treadle.distributed.tensor import _copied_views, _layout
 from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from treadle.distributed.tensor._facts import makers
 from treadle.distributed.tensor._redistribute import redistribute_local_tensor
@@ -78,7 +78,6 @@ class DTensor(Tensor):
     `DTensor.from_local`, and by operators.
     """
 
-    _local_tensor: Tensor
     _spec: DTensorSpec
 
     @staticmethod
@@ -105,7 +104,8 @@ class DTensor(Tensor):
 
     def __repr__(self) -> str:
         return (
-            f"DTensor(local_tensor={self._local_tensor}, device_mesh={self._spec.mesh}, "
+            # One process may print alone, so this brings nothing up to date.
+            f"DTensor(local_tensor={vars(self)['_local_tensor']}, device_mesh={self._spec.mesh}, "
             f"placements={self._spec.placements})"
         )
 
@@ -146,6 +146,16 @@ class DTensor(Tensor):
         return DTensor(inner["_local_tensor"], spec, requires_grad=requires_grad)
 
     # ---- what it is ----
+
+    @property
+    def _local_tensor(self) -> Tensor:
+        """The part of this process."""
+        _copied_views.bring_up_to_date(self)
+        return vars(self)["_local_tensor"]
+
+    @_local_tensor.setter
+    def _local_tensor(self, local: Tensor) -> None:
+        vars(self)["_local_tensor"] = local
 
     @property
     def device_mesh(self) -> DeviceMesh:
