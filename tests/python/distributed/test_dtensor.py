@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import itertools
 import pickle
 from typing import Any
@@ -318,6 +319,24 @@ def test_parts_from_a_piece_and_from_the_whole() -> None:
     first, second = on_mesh(2, run)
     assert first == ([[0, 1], [2, 3], [0, 0]], [3.0] * 4)
     assert second == ([[0, 0], [0, 0], [4, 5]], [3.0] * 4)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_files(weights_only: bool) -> None:
+    def run(mesh: DeviceMesh) -> None:
+        d = distribute_tensor(treadle.arange(6.0).reshape(3, 2), mesh, [Shard(0)])
+        file = io.BytesIO()
+        treadle.save({"tensor": d, "row": d[1], "parameter": nn.Parameter(d)}, file)
+        file.seek(0)
+        found = treadle.load(file, weights_only=weights_only)
+        for name, wanted in (("tensor", d), ("row", d[1]), ("parameter", d)):
+            same = found[name]
+            assert type(same) is DTensor and same.shape == wanted.shape
+            assert same.placements == wanted.placements and same.device_mesh == mesh
+            assert treadle.equal(same.to_local(), wanted.to_local())
+        assert isinstance(found["parameter"], nn.Parameter) and found["parameter"].requires_grad
+
+    on_mesh(2, run)
 
 
 def test_tensors_that_are_refused() -> None:
