@@ -14,7 +14,7 @@ lead from one world to the other.
 from __future__ import annotations
 
 import threading
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Optional, Sequence, Tuple
 
 from treadle import _C
 from treadle._C import Size, Tensor
@@ -48,9 +48,11 @@ def _of_gradient(placements: Tuple[Placement, ...]) -> Tuple[Placement, ...]:
 
 
 class _Implicit(threading.local):
-    """Whether tensors of this process alone count as replicated beside DTensors."""
+    """Whether tensors of this process alone count as replicated beside DTensors: everywhere, or as
+    arguments of the functions with these names."""
 
     replicates = False
+    names: FrozenSet[str] = frozenset()
 
 
 _implicit = _Implicit()
@@ -127,6 +129,7 @@ class DTensor(Tensor):
         name = getattr(func, "__name__", "")
         # Operators of lists take the tensors of each place together, and no others.
         is_free = name in ("__get__", "__set__") or name.startswith(("_foreach_", "_fused_"))
+        is_free = is_free or name in _implicit.names
         if not _implicit.replicates and not is_free:
             _refuse_mixed(name, [*args, *kwargs.values()])
         with _C.DisableTorchFunctionSubclass():
