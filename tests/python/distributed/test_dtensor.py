@@ -124,6 +124,42 @@ def test_what_it_is() -> None:
     on_mesh(2, run)
 
 
+def test_one_process_may_print() -> None:
+    """What is printed is not sent for."""
+
+    def run(mesh: DeviceMesh) -> None:
+        x = distribute_tensor(treadle.arange(4.0), mesh, [Shard(0)])
+        row, total = x[1:], x.sum()
+        whole = distribute_tensor(treadle.tensor(1.25), mesh, [Replicate()])
+        x.add_(1)
+        if mesh.get_local_rank():
+            return
+        text = "device_mesh=DeviceMesh((2,), 'cpu', stride=(1,)), placements=("
+        part = f"DTensor(local_tensor=1.0, {text}Partial(sum),))"
+        assert f"{total}" == str(total) == repr(total) == part
+        assert f"{x}" == f"DTensor(local_tensor=tensor([1., 2.]), {text}Shard(dim=0),))"
+        assert f"{row}" == f"DTensor(local_tensor=tensor([1., 2., 3.]), {text}Replicate(),))"
+        assert f"{whole:.1f}" == "1.2"
+        assert refused(TypeError, lambda: f"{total:.2f}") == (
+            "DTensor: expected an empty format, as other processes have parts of the tensor, got "
+            "'.2f'; full_tensor(), called in all processes, has the numbers"
+        )
+
+    on_mesh(2, run)
+
+
+def test_parts_of_sums_and_of_means() -> None:
+    def run(mesh: DeviceMesh) -> None:
+        local = treadle.arange(4.0) + mesh.get_rank()
+        parts = DTensor.from_local(local, mesh, [Partial("avg"), Partial("sum")])
+        assert treadle.equal((2 * parts + 1).full_tensor(), 4 * treadle.arange(4.0) + 7)
+        message = "from_local: expected parts that are reduced in one way, got ['max', 'sum']"
+        mixed = [Partial("max"), Partial("sum")]
+        assert refused(ValueError, lambda: DTensor.from_local(local, mesh, mixed)) == message
+
+    on_mesh((2, 2), run)
+
+
 def test_uneven_tensors_from_local() -> None:
     def run(mesh: DeviceMesh) -> None:
         local = treadle.full((1 + (mesh.get_rank() == 0), 2), float(mesh.get_rank()))

@@ -111,6 +111,18 @@ class DTensor(Tensor):
             f"placements={self._spec.placements})"
         )
 
+    def __format__(self, format_spec: str) -> str:
+        """As repr(), or the number of a tensor of one element that all processes have. Nothing is
+        sent, as one process may print alone. TypeError for a format of another tensor."""
+        if not format_spec:
+            return repr(self)
+        if self.dim() or not self._spec.is_replicated():
+            raise TypeError(
+                f"DTensor: expected an empty format, as other processes have parts of the tensor, "
+                f"got {format_spec!r}; full_tensor(), called in all processes, has the numbers"
+            )
+        return format(vars(self)["_local_tensor"].item(), format_spec)
+
     @classmethod
     def __torch_dispatch__(
         cls, func: Any, types: Any, args: Tuple = (), kwargs: Optional[Dict] = None
