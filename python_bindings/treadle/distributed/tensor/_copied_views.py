@@ -13,12 +13,12 @@ it is the same in all processes: they notice a write together, and exchange elem
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Dict, Optional
 
 from treadle import _C
 from treadle._C import Tensor
 from treadle.autograd.grad_mode import no_grad
-from treadle.utils.weak import WeakTensorKeyDictionary
+from treadle.utils.weak import WeakIdRef
 
 
 @dataclasses.dataclass
@@ -30,24 +30,29 @@ class _Origin:
     version: int
 
 
-# From copied views. Attributes of the views would go to pickles and copies of them.
-_origins = WeakTensorKeyDictionary()
+# From copied views, which are not kept alive. Attributes of them would go to pickles and copies.
+_origins: Dict[WeakIdRef, _Origin] = {}
+
+
+def _origin_of(tensor: Tensor) -> Optional[_Origin]:
+    return _origins.get(WeakIdRef(tensor)) if _origins else None
 
 
 def follow(view: Tensor, bound: Any, name: str) -> None:
     """Remember that `view` is a copy of what `bound` gives for its argument `name`."""
     if not view.is_inference():  # such a tensor has no version
-        _origins[view] = _Origin(bound, name, view._version)
+        key = WeakIdRef(view, lambda gone: _origins.pop(gone, None))
+        _origins[key] = _Origin(bound, name, view._version)
 
 
 def is_copied(tensor: Tensor) -> bool:
     """Whether a tensor is a copied view."""
-    return bool(_origins) and tensor in _origins
+    return _origin_of(tensor) is not None
 
 
 def bring_up_to_date(view: Tensor) -> None:
     """Copy the elements of the base again, if there was a write since the last time."""
-    origin = _origins.get(view) if _origins else None
+    origin = _origin_of(view)
     if origin is None:
         return
     with _C.DisableTorchFunctionSubclass():
@@ -75,7 +80,7 @@ def write_through(view: Tensor) -> None:
     """Give the base of a copied view the elements of the view; nothing for other tensors."""
     from treadle.distributed.tensor import _special
 
-    origin = _origins.get(view) if _origins else None
+    origin = _origin_of(view)
     if origin is None:
         return
     base = origin.bound.args[origin.name]
