@@ -303,6 +303,26 @@ def test_writes() -> None:
     on_mesh(2, run)
 
 
+def test_fused_steps_of_parts_of_sums() -> None:
+    """Parameters and gradients become whole for a step that is not linear in them."""
+    alone = nn.Parameter(treadle.tensor([2.0, 4.0]))
+    alone.grad = treadle.tensor([6.0, 1.0])
+    treadle.optim.Adam([alone], lr=0.1, fused=True).step()
+
+    def run(mesh: DeviceMesh) -> None:
+        parts = [Partial()] * mesh.ndim
+        for placements in (parts, [Replicate()] * mesh.ndim, [Shard(0), *parts[1:]]):
+            start = distribute_tensor(treadle.tensor([2.0, 4.0]), mesh, placements)
+            parameter = nn.Parameter(start)
+            parameter.grad = distribute_tensor(treadle.tensor([6.0, 1.0]), mesh, parts)
+            treadle.optim.Adam([parameter], lr=0.1, fused=True).step()
+            treadle.testing.assert_close(parameter.full_tensor(), alone)
+            assert parameter.placements == tuple(placements)
+
+    on_mesh(2, run)
+    on_mesh((2, 2), run)
+
+
 def test_views_along_a_cut_dimension() -> None:
     """They are copies, and yet a write to one of them and a write to the base reach all."""
     views = (

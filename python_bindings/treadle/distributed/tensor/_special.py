@@ -327,7 +327,8 @@ def _lists_at_once(bound: Any, call: Call) -> Any:
 
 
 def lists_together(bound: Any, call: Call) -> Any:
-    """An operator that writes several lists: all tensors of a place as the first one is spread."""
+    """An operator that writes several lists: all tensors of a place as the first one is spread,
+    with whole tensors in the place of parts of sums."""
     facts, mesh = call.facts, call.mesh
     first = bound.args[facts.tensors[0]]
     changed: Dict[str, Any] = {}
@@ -340,9 +341,11 @@ def lists_together(bound: Any, call: Call) -> Any:
         changed[name] = []
         for tensor, leader in zip(value, first):
             spec = _dispatch.spec_of(tensor, mesh)
-            target = spec
-            if tuple(tensor.shape) == tuple(leader.shape):
-                target = spec.with_placements(_dispatch.spec_of(leader, mesh).placements)
+            alike = tuple(tensor.shape) == tuple(leader.shape)
+            places = (_dispatch.spec_of(leader, mesh) if alike else spec).placements
+            target = spec.with_placements(
+                Replicate() if place.is_partial() else place for place in places
+            )
             local = redistribute_local_tensor(_dispatch.local_of(tensor), spec, target)
             changed[name].append(local)
             if name in facts.written and local is not _dispatch.local_of(tensor):
