@@ -50,8 +50,7 @@ def set_rotate_method(rotate_method: str) -> None:
     methods = {"allgather": _RotateMethod.ALL_GATHER, "alltoall": _RotateMethod.ALL_TO_ALL}
     if rotate_method not in methods:
         raise NotImplementedError(
-            "Context Parallel does not support "
-            f"using {rotate_method} for kv shards rotation"
+            f"Context Parallel does not support using {rotate_method} for kv shards rotation"
         )
     _cp_options.rotate_method = methods[rotate_method]
 
