@@ -55,6 +55,10 @@ def _known(row: Ranks) -> Optional[ProcessGroup]:
     return group if world is dist.group.WORLD else None
 
 
+def _own_rank() -> int:
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
 def _strides(shape: Sequence[int]) -> Ranks:
     return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
@@ -133,6 +137,7 @@ class DeviceMesh:
                 "DeviceMesh: expected a backend_override for each of "
                 f"{len(self._shape)} dimensions, got {len(options)}"
             )
+        self._own_rank: Optional[int]
         self._device_type = device_type
         self._mesh_dim_names = tuple(mesh_dim_names) if mesh_dim_names else None
         self._strides = _strides(self._shape)
@@ -150,9 +155,7 @@ class DeviceMesh:
             self._dim_groups = [
                 _new_groups(self._rows(dim), tuple(options[dim])) for dim in range(self.ndim)
             ]
-        if _rank is None:
-            _rank = dist.get_rank() if dist.is_initialized() else 0
-        self._rank = _rank
+        self._own_rank = _own_rank() if _rank is None else _rank
 
     # ---- the array ----
 
@@ -189,6 +192,12 @@ class DeviceMesh:
         """The ranks along a dimension, for each place in the other dimensions."""
         moved = self.mesh.movedim(dim, -1).reshape(-1, self._shape[dim])
         return [tuple(row) for row in moved.tolist()]
+
+    @property
+    def _rank(self) -> int:
+        if self._own_rank is None:  # read from a pickle, perhaps one of another process
+            self._own_rank = _own_rank()
+        return self._own_rank
 
     def get_rank(self) -> int:
         """The rank of this process in the group of all."""
@@ -362,7 +371,7 @@ class DeviceMesh:
         flat = DeviceMesh(
             self._device_type, _C.tensor(self._ranks), mesh_dim_names=(name,), _init_backend=False
         )
-        flat._root_mesh, flat._strides, flat._rank = root, (stride,), self._rank
+        flat._root_mesh, flat._strides, flat._own_rank = root, (stride,), self._rank
         if self._dim_groups is not None:
             flat._dim_groups = [
                 _new_groups(self._all_parts(), options[0] if options else (None, None))
@@ -540,8 +549,9 @@ class DeviceMesh:
         return self
 
     def __getstate__(self) -> Dict[str, Any]:
-        """All but the groups, which the program that reads it has itself."""
-        return {**self.__dict__, "_dim_groups": None, "_flatten_mapping": {}, "_root_mesh": None}
+        """All but the groups and the rank, which the process that reads it has itself."""
+        own = {"_dim_groups": None, "_flatten_mapping": {}, "_root_mesh": None, "_own_rank": None}
+        return {**self.__dict__, **own}
 
 
 def _backend_options(

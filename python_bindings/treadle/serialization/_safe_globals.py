@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterator, Optional, Union
 from treadle import _C, _names, _rebuild
 from treadle._C import Tensor
 from treadle._introspection import build
-from treadle._names.pytorch_paths import class_named
+from treadle._names.pytorch_paths import PACKAGE_IN_FILES, class_named
 from treadle._tensor import legacy_types
 from treadle._tensor.storage_types import (
     QUANTIZED_STORAGE_NAMES,
@@ -290,6 +290,7 @@ def _standard() -> dict[str, Entry]:
 
 _standard_entries: dict[str, Entry] = {}
 _user_entries: dict[str, tuple[Any, Entry]] = {}
+_data_classes: dict[str, type] = {}  # from the names that files have
 
 # Names that files of PyTorch have and that cannot be read here, with the reason.
 _MISSING = {
@@ -333,7 +334,19 @@ def known(module: str, name: str) -> Optional[Entry]:
         return None
     if full in _user_entries:
         return _user_entries[full][1]
+    if full in _data_classes:
+        from treadle.serialization import _program_classes
+
+        return _program_classes._entry_of_class(_data_classes[full])
     return standard_entries().get(full)
+
+
+def add_data_classes(*classes: type) -> None:
+    """Allow checkpoints to have instances of classes of this package. A module that is imported on
+    demand calls it for those of its classes that are data."""
+    for cls in classes:
+        module = cls.__module__.partition(".")[2]
+        _data_classes[f"{PACKAGE_IN_FILES}.{module}.{cls.__qualname__}"] = cls
 
 
 def standard_entries() -> dict[str, Entry]:

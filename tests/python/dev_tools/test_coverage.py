@@ -56,8 +56,8 @@ def test_the_tables_of_names_are_those_of_the_page() -> None:
 
     reasons = set(coverage.explained().values())
     assert reasons >= set(MISSING)
-    name = "torch.distributed.tensor.experimental.context_parallel"
-    assert coverage.reason_of(name) == "attention is not spread over the parts of a sequence"
+    name = "torch.distributed.device_mesh.BackendConfig"
+    assert coverage.reason_of(name) == "the parts of process groups are others"
     assert coverage.reason_of("torch.add") is None
     assert not coverage.works(name)
     assert coverage.is_name_only("torch.AliasDb") and not coverage.is_name_only("torch.add")

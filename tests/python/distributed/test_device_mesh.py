@@ -14,6 +14,7 @@ from test_distributed import together
 import treadle
 import treadle.distributed as dist
 from treadle.distributed.device_mesh import DeviceMesh, _mesh_resources, init_device_mesh
+from treadle.distributed.tensor import Replicate, Shard, distribute_tensor
 
 
 def refused(kind: Any, call: Any) -> str:
@@ -55,6 +56,10 @@ def _slices(rank: int, world: int) -> None:
     loaded = pickle.loads(pickle.dumps(mesh))
     assert loaded == mesh and hash(loaded) == hash(mesh) and copy.deepcopy(mesh) is mesh
     assert dist.get_process_group_ranks(loaded.get_group("tp")) == tp.mesh.tolist()
+    sent = [mesh, distribute_tensor(treadle.arange(4.0), mesh, [Replicate(), Replicate()])]
+    dist.broadcast_object_list(sent, src=0)  # the mesh of another process has this one's place
+    assert sent[0].get_coordinate() == (row, column) and sent[0].get_rank() == rank
+    assert sent[1].redistribute(placements=[Shard(0), Shard(0)]).to_local().tolist() == [rank]
 
     made = DeviceMesh.from_group(tp.get_group(), "cpu")
     assert made.mesh.tolist() == tp.mesh.tolist() and made.get_local_rank() == column

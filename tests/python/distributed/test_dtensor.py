@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import itertools
 import pickle
 from typing import Any
@@ -121,6 +122,42 @@ def test_what_it_is() -> None:
         assert distribute_tensor(d, mesh, [Shard(0)]) is d
 
     on_mesh(2, run)
+
+
+def test_one_process_may_print() -> None:
+    """What is printed is not sent for."""
+
+    def run(mesh: DeviceMesh) -> None:
+        x = distribute_tensor(treadle.arange(4.0), mesh, [Shard(0)])
+        row, total = x[1:], x.sum()
+        whole = distribute_tensor(treadle.tensor(1.25), mesh, [Replicate()])
+        x.add_(1)
+        if mesh.get_local_rank():
+            return
+        text = "device_mesh=DeviceMesh((2,), 'cpu', stride=(1,)), placements=("
+        part = f"DTensor(local_tensor=1.0, {text}Partial(sum),))"
+        assert f"{total}" == str(total) == repr(total) == part
+        assert f"{x}" == f"DTensor(local_tensor=tensor([1., 2.]), {text}Shard(dim=0),))"
+        assert f"{row}" == f"DTensor(local_tensor=tensor([1., 2., 3.]), {text}Replicate(),))"
+        assert f"{whole:.1f}" == "1.2"
+        assert refused(TypeError, lambda: f"{total:.2f}") == (
+            "DTensor: expected an empty format, as other processes have parts of the tensor, got "
+            "'.2f'; full_tensor(), called in all processes, has the numbers"
+        )
+
+    on_mesh(2, run)
+
+
+def test_parts_of_sums_and_of_means() -> None:
+    def run(mesh: DeviceMesh) -> None:
+        local = treadle.arange(4.0) + mesh.get_rank()
+        parts = DTensor.from_local(local, mesh, [Partial("avg"), Partial("sum")])
+        assert treadle.equal((2 * parts + 1).full_tensor(), 4 * treadle.arange(4.0) + 7)
+        message = "from_local: expected parts that are reduced in one way, got ['max', 'sum']"
+        mixed = [Partial("max"), Partial("sum")]
+        assert refused(ValueError, lambda: DTensor.from_local(local, mesh, mixed)) == message
+
+    on_mesh((2, 2), run)
 
 
 def test_uneven_tensors_from_local() -> None:
@@ -262,6 +299,98 @@ def test_writes() -> None:
         with pytest.raises(RuntimeError) as caught:
             treadle.mul(made(Shard(0)), 2, out=bad)
         assert str(caught.value) == message + " (2,)"
+
+    on_mesh(2, run)
+
+
+def test_fused_steps_of_parts_of_sums() -> None:
+    """Parameters and gradients become whole for a step that is not linear in them."""
+    alone = nn.Parameter(treadle.tensor([2.0, 4.0]))
+    alone.grad = treadle.tensor([6.0, 1.0])
+    treadle.optim.Adam([alone], lr=0.1, fused=True).step()
+
+    def run(mesh: DeviceMesh) -> None:
+        parts = [Partial()] * mesh.ndim
+        for placements in (parts, [Replicate()] * mesh.ndim, [Shard(0), *parts[1:]]):
+            start = distribute_tensor(treadle.tensor([2.0, 4.0]), mesh, placements)
+            parameter = nn.Parameter(start)
+            parameter.grad = distribute_tensor(treadle.tensor([6.0, 1.0]), mesh, parts)
+            treadle.optim.Adam([parameter], lr=0.1, fused=True).step()
+            treadle.testing.assert_close(parameter.full_tensor(), alone)
+            assert parameter.placements == tuple(placements)
+
+    on_mesh(2, run)
+    on_mesh((2, 2), run)
+
+
+def test_views_along_a_cut_dimension() -> None:
+    """They are copies, and yet a write to one of them and a write to the base reach all."""
+    views = (
+        lambda t: t[1],
+        lambda t: t[1][1:3],
+        lambda t: t[1:3],
+        lambda t: t[::2],
+        lambda t: t.split(2)[1],
+        lambda t: t.unbind(0)[2],
+        lambda t: t.view(2, 2, 4)[1],
+        lambda t: t.view(16),
+        lambda t: t[:, 2],
+        lambda t: t.t()[0],
+        lambda t: t.detach()[3],
+    )
+
+    def run(mesh: DeviceMesh) -> None:
+        rest = [Replicate()] * (mesh.ndim - 1)
+        for place in (Shard(0), Shard(1)):
+            plain = treadle.arange(16.0).reshape(4, 4)
+            base = distribute_tensor(plain.clone(), mesh, [place, *rest])
+            pairs = [(view(base), view(plain)) for view in views]
+            for number in range(len(views)):
+                pairs[number][0].mul_(2)
+                pairs[number][1].mul_(2)
+                for t in (base, plain):
+                    t.add_(1)
+                treadle._foreach_mul_([base], 3), treadle._foreach_mul_([plain], 3)
+                for found, wanted in [(base, plain), *pairs]:
+                    assert treadle.equal(found.full_tensor(), wanted), (number, found, wanted)
+            row = pairs[0][0]
+            for same in (copy.deepcopy(row), pickle.loads(pickle.dumps(row))):
+                assert "_origin" not in vars(same) and same.shape == row.shape
+
+    on_mesh(2, run)
+    on_mesh((2, 2), run)
+
+
+def test_parts_from_a_piece_and_from_the_whole() -> None:
+    def run(mesh: DeviceMesh) -> Any:
+        x = distribute_tensor(treadle.arange(6.0).reshape(3, 2), mesh, [Shard(0)])
+        with CommDebugMode() as comm:
+            parts = x.redistribute(placements=[Partial()])
+        assert comm.get_total_counts() == 0  # each process has its piece between zeros
+        leaf = treadle.arange(4.0).requires_grad_()
+        whole = DTensor.from_local(leaf, mesh, [Replicate()], grad_placements=[Partial()])
+        (whole * 6).sum().full_tensor().backward()
+        return parts.to_local().tolist(), leaf.grad.tolist()
+
+    first, second = on_mesh(2, run)
+    assert first == ([[0, 1], [2, 3], [0, 0]], [3.0] * 4)
+    assert second == ([[0, 0], [0, 0], [4, 5]], [3.0] * 4)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_files(weights_only: bool) -> None:
+    def run(mesh: DeviceMesh) -> None:
+        d = distribute_tensor(treadle.arange(6.0).reshape(3, 2), mesh, [Shard(0)])
+        file = io.BytesIO()
+        treadle.save({"tensor": d, "row": d[1], "parameter": nn.Parameter(d)}, file)
+        file.seek(0)
+        found = treadle.load(file, weights_only=weights_only)
+        for name, wanted in (("tensor", d), ("row", d[1]), ("parameter", d)):
+            same = found[name]
+            assert type(same) is DTensor and same.shape == wanted.shape
+            assert same.placements == wanted.placements and same.device_mesh == mesh
+            assert treadle.equal(same.to_local(), wanted.to_local())
+        assert isinstance(found["parameter"], nn.Parameter) and found["parameter"].requires_grad
 
     on_mesh(2, run)
 

@@ -99,8 +99,10 @@ class Trial:
         if self.grad and tensor.dtype == treadle.float64:
             tensor.requires_grad_()
         if self.way is not None:
-            place = placement(self.way, tensor, self._count)
-            tensor = distribute_tensor(tensor, self.mesh, [place], src_data_rank=None)
+            places = [placement(self.way, tensor, self._count)]
+            if self.mesh.ndim == 2:
+                places.append(Shard(0) if tensor.dim() else Replicate())
+            tensor = distribute_tensor(tensor, self.mesh, places, src_data_rank=None)
         self._count += 1
         if tensor.requires_grad:
             self.leaves.append(tensor)
@@ -150,7 +152,7 @@ def failures(op: Operator, mesh: DeviceMesh, ways: Any, grad: bool) -> List[str]
     return found
 
 
-def check_all(world: int, chosen: List[Operator], ways: Any, grad: bool) -> None:
+def check_all(world: Any, chosen: List[Operator], ways: Any, grad: bool) -> None:
     found: Dict[str, str] = {}
     for op in chosen:
         try:
@@ -166,6 +168,12 @@ def check_all(world: int, chosen: List[Operator], ways: Any, grad: bool) -> None
 @pytest.mark.parametrize("world", [2, 3])
 def test_results(world: int) -> None:
     check_all(world, chosen_operators()[world - 2 :: 2], WAYS, grad=False)
+
+
+@pytest.mark.slow
+def test_results_on_a_mesh_of_two_dimensions() -> None:
+    """Along the second one the first dimension of each tensor is cut, perhaps again."""
+    check_all((2, 2), chosen_operators()[::16], WAYS, grad=False)
 
 
 @pytest.mark.slow

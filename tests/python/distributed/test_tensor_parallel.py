@@ -15,8 +15,21 @@ import treadle.distributed as dist
 import treadle.nn.functional as F  # noqa: N812
 from simulated_mesh import on_mesh
 from treadle import nn
+from treadle.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    set_model_state_dict,
+)
 from treadle.distributed.device_mesh import DeviceMesh, init_device_mesh
-from treadle.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from treadle.distributed.fsdp import fully_shard
+from treadle.distributed.tensor import (
+    DTensor,
+    Partial,
+    Replicate,
+    Shard,
+    _StridedShard,
+    distribute_tensor,
+)
 from treadle.distributed.tensor.debug import CommDebugMode
 from treadle.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -178,17 +191,67 @@ def test_a_transformer_trains_as_in_one_process(plan: Any) -> None:
     on_mesh(2, run)
 
 
+def _by_hand(mesh: DeviceMesh, model: Model, data: Any) -> List[float]:
+    parallelize_module(model, mesh["tp"], PLAN)
+    return trained_together(model, data, mesh["tp"], mesh["dp"])
+
+
+def _fully_sharded(mesh: DeviceMesh, model: Model, data: Any, reshards: bool) -> List[float]:
+    """Parameters that tensor parallelism has cut are cut again, along the other dimension."""
+    tp, dp = mesh["tp"], mesh["dp"]
+    parallelize_module(model, tp, SEQUENCE_PLAN)
+    for layer in model.layers:
+        fully_shard(layer, mesh=dp, reshard_after_forward=reshards)
+    fully_shard(model, mesh=dp, reshard_after_forward=reshards)
+    up, out = model.layers[0].mlp.up, model.layers[0].attention.wo
+    assert up.weight.placements == (_StridedShard(0, split_factor=2), Shard(0))
+    assert out.weight.placements == (Shard(0), Shard(1)) and out.weight.device_mesh == mesh
+    optimiser = treadle.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    losses = []
+    for tokens, targets in data:
+        tokens, targets = (t.chunk(2)[dp.get_local_rank()] for t in (tokens, targets))
+        optimiser.zero_grad()
+        with loss_parallel():
+            loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+            loss.backward()
+        assert up.weight.grad.placements == up.weight.placements
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        assert isinstance(norm, DTensor)
+        optimiser.step()
+        mean = loss.full_tensor().detach()
+        dist.all_reduce(mean, dist.ReduceOp.AVG, group=dp.get_group())
+        losses.append(mean.item())
+    assert optimiser.state[up.weight]["momentum_buffer"].placements == up.weight.placements
+    return losses
+
+
+def _state_of_two_dimensions(model: Model) -> None:
+    """The state of the whole model, given to all ranks and taken from the first one."""
+    options = StateDictOptions(full_state_dict=True)
+    state = get_model_state_dict(model, options=options)
+    twice = {name: 2 * value for name, value in state.items()}
+    set_model_state_dict(model, twice, options=options)
+    for name, value in get_model_state_dict(model, options=options).items():
+        assert treadle.equal(value, 2 * state[name]), name
+
+
 def _two_dimensions(rank: int, world: int) -> None:
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
     treadle.manual_seed(0)
-    model = Model()
-    data = batches(20)
-    alone = copy.deepcopy(model)
+    start = Model()
+    data = batches(3)
+    alone = copy.deepcopy(start)
     wanted = trained_alone(alone, data)
-    parallelize_module(model, mesh["tp"], PLAN)
-    losses = trained_together(model, data, mesh["tp"], mesh["dp"])
-    assert max(abs(a - b) for a, b in zip(losses, wanted)) < 1e-5
-    same_parameters(model, alone)
+    for train in (
+        _by_hand,
+        lambda *args: _fully_sharded(*args, True),
+        lambda *args: _fully_sharded(*args, False),
+    ):
+        model = copy.deepcopy(start)
+        losses = train(mesh, model, data)
+        assert max(abs(a - b) for a, b in zip(losses, wanted)) < 1e-5
+        same_parameters(model, alone)
+    _state_of_two_dimensions(model)
 
 
 @pytest.mark.slow
@@ -231,16 +294,21 @@ def test_losses_of_spread_classes(reduction: str) -> None:
             plain = logits.clone().requires_grad_()
             wanted = F.cross_entropy(plain, classes, weight=scale, reduction=reduction)
             (wanted * wanted).sum().backward()
-            d = distribute_tensor(logits, mesh, [Shard(1)]).requires_grad_()
             c = distribute_tensor(classes, mesh, [Replicate()])
             w = None if scale is None else distribute_tensor(scale, mesh, [Replicate()])
-            with loss_parallel(), CommDebugMode() as comm:
-                found = F.cross_entropy(d, c, weight=w, reduction=reduction)
-                (found * found).sum().backward()
-            assert set(comm.get_comm_counts()) == {"all_reduce"}
-            treadle.testing.assert_close(found.full_tensor(), wanted)
-            assert d.grad.placements == (Shard(1),)  # type: ignore[union-attr]
-            treadle.testing.assert_close(d.grad.full_tensor(), plain.grad)  # type: ignore[union-attr]
+            for given, weights in ((c, w), (classes, scale)):
+                d = distribute_tensor(logits, mesh, [Shard(1)]).requires_grad_()
+                with loss_parallel(), CommDebugMode() as comm:
+                    found = F.cross_entropy(d, given, weight=weights, reduction=reduction)
+                    (found * found).sum().backward()
+                assert set(comm.get_comm_counts()) == {"all_reduce"}
+                treadle.testing.assert_close(found.full_tensor(), wanted)
+                assert d.grad.placements == (Shard(1),)  # type: ignore[union-attr]
+                treadle.testing.assert_close(d.grad.full_tensor(), plain.grad)  # type: ignore[union-attr]
+            with pytest.raises(RuntimeError, match="expected DTensors alone"):
+                F.cross_entropy(d, classes)
+            with loss_parallel(), pytest.raises(RuntimeError, match="expected DTensors alone"):
+                F.mse_loss(d, logits)
 
     on_mesh(2, run)
 

@@ -18,6 +18,7 @@ from treadle.distributed.pipelining._IR import (
 )
 from treadle.distributed.pipelining.schedules import (
     Schedule1F1B,
+    ScheduleDualPipeV,
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
     ScheduleInterleavedZeroBubble,
@@ -34,6 +35,7 @@ __all__ = [
     "PipelineStage",
     "PipelineStageInfo",
     "Schedule1F1B",
+    "ScheduleDualPipeV",
     "ScheduleGPipe",
     "ScheduleInterleaved1F1B",
     "ScheduleInterleavedZeroBubble",

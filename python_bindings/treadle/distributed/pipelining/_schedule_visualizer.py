@@ -19,6 +19,7 @@ from treadle.distributed.pipelining._actions import (
 )
 from treadle.distributed.pipelining.schedules import (
     Schedule1F1B,
+    ScheduleDualPipeV,
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
     ScheduleInterleavedZeroBubble,
@@ -72,6 +73,8 @@ def _table_of(schedule: type, ranks: int, batch: int, local: int) -> Table:
         return _tables.interleaved_zero_bubble(ranks, batch, local, per_round)
     if schedule is ScheduleZBVZeroBubble:
         return _tables.zbv(ranks, batch)
+    if schedule is ScheduleDualPipeV:
+        return _tables.dual_pipe_v(ranks, batch)
     raise ValueError(f"get_schedule_ops: expected a schedule with a table, got {schedule}")
 
 

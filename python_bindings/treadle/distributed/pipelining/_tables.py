@@ -1,8 +1,8 @@
 """The tables of the schedules: for each rank the order in which it runs its stages.
 
 `ranks` is the number of ranks, `batch` that of microbatches, `local` that of stages on each rank.
-Stages go around the ranks: stage s is on rank s % ranks. Only zbv() folds them: rank r has stages r
-and 2 * ranks - 1 - r. Actions stand without gaps; place_in_time() adds those.
+Stages go around the ranks: stage s is on rank s % ranks. Only zbv() and dual_pipe_v() fold them:
+rank r has stages r and 2 * ranks - 1 - r. Actions stand without gaps; place_in_time() adds those.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -115,20 +115,51 @@ def zbv(ranks: int, batch: int) -> Table:
     return table
 
 
+def dual_pipe_v(ranks: int, batch: int) -> Table:
+    """Two stages on each rank, folded. In the steady state a forward pass of one stage and a whole
+    backward pass of the other follow each other; the backward pass is in two parts only at the
+    beginning and the end, where ranks would wait. The order is that of DualPipeV, the folded form
+    of DualPipe (arXiv 2412.19437). `batch` is at least 2 * ranks."""
+    table: Table = {}
+    for rank in range(ranks):
+        made = _Folded(rank, 2 * ranks - 1 - rank)
+        behind = ranks - 1 - rank  # ranks between this one and the fold
+        made.run("F0", 2 * behind)
+        made.run("F0 F1", rank + 1)
+        made.run("I1 W F1", behind)
+        made.run("F0 B1 F1 B0", batch - 2 * ranks + rank + 1)
+        made.run("B1 F1 B0", behind)
+        last = ["1", "0"] * (rank + 1)
+        made.run(" ".join(f"B{stage}" for stage in last[: rank + 1]))
+        made.run(" ".join(f"I{stage}" for stage in last[rank + 1 :]))
+        made.run("W I0", behind)
+        made.run("W", rank + 1)
+        table[rank] = made.actions
+    return table
+
+
 class _Folded:
-    """The actions of a rank with two stages, 0 and 1; counts each kind for each stage."""
+    """The actions of a rank with two stages, 0 and 1; counts each kind for each stage. B counts as
+    I; W alone is the oldest one whose I is done."""
 
     def __init__(self, first: int, second: int) -> None:
         self._stages = (first, second)
         self.actions: List[_Action] = []
         self.count: Dict[str, int] = dict.fromkeys(("F0", "F1", "I0", "I1", "W0", "W1"), 0)
+        self._waiting: List[_Action] = []
 
     def run(self, kinds: str, times: int = 1) -> None:
         """Add the next microbatch of each kind, so many times."""
         for kind in kinds.split() * times:
-            stage = self._stages[int(kind[1])]
-            self.actions.append(_Action(stage, _ComputationType(kind[0]), self.count[kind]))
-            self.count[kind] += 1
+            if kind == "W":
+                self.actions.append(self._waiting.pop(0))
+                continue
+            counted = kind.replace("B", "I")
+            stage, microbatch = self._stages[int(kind[1])], self.count[counted]
+            self.actions.append(_Action(stage, _ComputationType(kind[0]), microbatch))
+            self.count[counted] += 1
+            if kind[0] == "I":
+                self._waiting.append(_Action(stage, BACKWARD_WEIGHT, microbatch))
 
 
 def _rounds(batch: int, local: int, per_round: int) -> Iterator[Tuple[int, int]]:

@@ -93,7 +93,7 @@ class Schedule1F1B(PipelineScheduleSingle):
 class PipelineScheduleMulti(_PipelineSchedule):
     """A schedule of several stages on each rank.
 
-    `stages` are those of this rank: r, r + ranks, and so on; for ZBV r and its mirror image. The
+    `stages` are those of this rank: r, r + ranks, and so on; for ZBV and DualPipeV r and its mirror image. The
     other arguments are those of PipelineScheduleSingle. `backward_requires_autograd=False` lets
     step() run without gradient mode. `defer_pp_recv` begins a receive only when it is needed;
     `max_outstanding_sends` is the largest number of messages that wait to be sent. The others are
@@ -231,6 +231,27 @@ class ScheduleZBVZeroBubble(PipelineScheduleMulti):
         return _tables.zbv(self.pp_group_size, self._n_microbatches)
 
 
+class ScheduleDualPipeV(PipelineScheduleMulti):
+    """Two stages on each rank, in the form of a V. Forward passes of one stage and backward passes
+    of the other go by turns; the backward pass is in two parts at the beginning and the end only
+    (DualPipe, arXiv 2412.19437). ValueError for another number of stages, or fewer microbatches
+    than stages."""
+
+    _is_folded = True
+
+    def _order(self) -> Table:
+        if self.n_local_stages != 2:
+            raise ValueError(
+                f"ScheduleDualPipeV: expected 2 stages on each rank, got {self.n_local_stages}"
+            )
+        if self._n_microbatches < self._num_stages:
+            raise ValueError(
+                f"ScheduleDualPipeV: expected n_microbatches >= {self._num_stages}, the number of "
+                f"stages, got {self._n_microbatches}"
+            )
+        return _tables.dual_pipe_v(self.pp_group_size, self._n_microbatches)
+
+
 _NAMED: Dict[str, Type[_PipelineSchedule]] = {
     "1F1B": Schedule1F1B,
     "Interleaved1F1B": ScheduleInterleaved1F1B,
@@ -240,6 +261,7 @@ _NAMED: Dict[str, Type[_PipelineSchedule]] = {
     "PipelineScheduleSingle": PipelineScheduleSingle,
     "PipelineScheduleMulti": PipelineScheduleMulti,
     "ZBVZeroBubble": ScheduleZBVZeroBubble,
+    "DualPipeV": ScheduleDualPipeV,
 }
 
 
@@ -257,6 +279,7 @@ __all__ = [
     "PipelineScheduleMulti",
     "PipelineScheduleSingle",
     "Schedule1F1B",
+    "ScheduleDualPipeV",
     "ScheduleGPipe",
     "ScheduleInterleaved1F1B",
     "ScheduleInterleavedZeroBubble",

@@ -7,6 +7,7 @@ from __future__ import annotations
 from treadle import _names
 from treadle.distributed.device_mesh import DeviceMesh, init_device_mesh
 from treadle.distributed.tensor._api import DTensor, distribute_tensor
+from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from treadle.distributed.tensor._factories import (
     empty,
     full,
@@ -24,6 +25,11 @@ from treadle.distributed.tensor.placement_types import (
     Replicate,
     Shard,
     _StridedShard,
+)
+from treadle.serialization import _safe_globals
+
+_safe_globals.add_data_classes(
+    DTensor, DTensorSpec, TensorMeta, DeviceMesh, Shard, _StridedShard, Replicate, Partial
 )
 
 __all__ = [

@@ -14,7 +14,7 @@ lead from one world to the other.
 from __future__ import annotations
 
 import threading
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Optional, Sequence, Tuple
 
 from treadle import _C
 from treadle._C import Size, Tensor
@@ -22,7 +22,7 @@ from treadle.autograd import Function
 from treadle.autograd.grad_mode import no_grad
 from treadle.distributed.device_mesh import DeviceMesh, _mesh_resources
 from treadle.distributed.tensor import _collective_utils as comm
-from treadle.distributed.tensor import _layout
+from treadle.distributed.tensor import _copied_views, _layout
 from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from treadle.distributed.tensor._facts import makers
 from treadle.distributed.tensor._redistribute import redistribute_local_tensor
@@ -48,9 +48,11 @@ def _of_gradient(placements: Tuple[Placement, ...]) -> Tuple[Placement, ...]:
 
 
 class _Implicit(threading.local):
-    """Whether tensors of this process alone count as replicated beside DTensors."""
+    """Whether tensors of this process alone count as replicated beside DTensors: everywhere, or as
+    arguments of the functions with these names."""
 
     replicates = False
+    names: FrozenSet[str] = frozenset()
 
 
 _implicit = _Implicit()
@@ -78,7 +80,6 @@ class DTensor(Tensor):
     `DTensor.from_local`, and by operators.
     """
 
-    _local_tensor: Tensor
     _spec: DTensorSpec
 
     @staticmethod
@@ -105,9 +106,22 @@ class DTensor(Tensor):
 
     def __repr__(self) -> str:
         return (
-            f"DTensor(local_tensor={self._local_tensor}, device_mesh={self._spec.mesh}, "
+            # One process may print alone, so this brings nothing up to date.
+            f"DTensor(local_tensor={vars(self)['_local_tensor']}, device_mesh={self._spec.mesh}, "
             f"placements={self._spec.placements})"
         )
+
+    def __format__(self, format_spec: str) -> str:
+        """As repr(), or the number of a tensor of one element that all processes have. Nothing is
+        sent, as one process may print alone. TypeError for a format of another tensor."""
+        if not format_spec:
+            return repr(self)
+        if self.dim() or not self._spec.is_replicated():
+            raise TypeError(
+                f"DTensor: expected an empty format, as other processes have parts of the tensor, "
+                f"got {format_spec!r}; full_tensor(), called in all processes, has the numbers"
+            )
+        return format(vars(self)["_local_tensor"].item(), format_spec)
 
     @classmethod
     def __torch_dispatch__(
@@ -127,6 +141,7 @@ class DTensor(Tensor):
         name = getattr(func, "__name__", "")
         # Operators of lists take the tensors of each place together, and no others.
         is_free = name in ("__get__", "__set__") or name.startswith(("_foreach_", "_fused_"))
+        is_free = is_free or name in _implicit.names
         if not _implicit.replicates and not is_free:
             _refuse_mixed(name, [*args, *kwargs.values()])
         with _C.DisableTorchFunctionSubclass():
@@ -146,6 +161,16 @@ class DTensor(Tensor):
         return DTensor(inner["_local_tensor"], spec, requires_grad=requires_grad)
 
     # ---- what it is ----
+
+    @property
+    def _local_tensor(self) -> Tensor:
+        """The part of this process."""
+        _copied_views.bring_up_to_date(self)
+        return vars(self)["_local_tensor"]
+
+    @_local_tensor.setter
+    def _local_tensor(self, local: Tensor) -> None:
+        vars(self)["_local_tensor"] = local
 
     @property
     def device_mesh(self) -> DeviceMesh:

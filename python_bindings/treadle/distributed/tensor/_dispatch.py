@@ -18,6 +18,7 @@ from treadle._C import Size, Tensor
 from treadle.distributed.device_mesh import DeviceMesh
 from treadle.distributed.tensor import (
     _api,
+    _copied_views,
     _labels,
     _layout,
     _registered,
@@ -285,7 +286,7 @@ def _write_back(target: Tensor, local: Tensor, spec: DTensorSpec, plan: Plan, re
         back = redistribute_local_tensor(local, made, spec)
         if back is not target._local_tensor:
             target._local_tensor.copy_(back)
-        _special.write_through(target)
+        _copied_views.write_through(target)
     return None if results is None else target
 
 
@@ -328,10 +329,10 @@ def _wrapped(
     out = made(0, results)
     if is_view and isinstance(out, DTensor) and isinstance(call.tensors[0], DTensor):
         base = call.tensors[0]
-        if tuple(plan.inputs[0]) != base._spec.placements or hasattr(base, "_origin"):
-            out._origin = bound, call.names[0]  # type: ignore[attr-defined]
         positional = tuple(bound.args[a.name] for a in bound.func._schema.arguments)
-        return return_and_correct_aliasing(bound.func, positional, {}, out)
+        out = return_and_correct_aliasing(bound.func, positional, {}, out)
+        if tuple(plan.inputs[0]) != base._spec.placements or _copied_views.is_copied(base):
+            _copied_views.follow(out, bound, call.names[0])
     return out
 
 

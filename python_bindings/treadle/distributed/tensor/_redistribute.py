@@ -5,7 +5,8 @@
     Partial -> Replicate  all_reduce
     Partial -> Shard      reduce_scatter
     Replicate -> Shard    each process takes its piece
-    Replicate -> Partial  the first process keeps its values, the others take the neutral value
+    Replicate -> Partial  each process takes its share of the sum; of integers and of products the
+                          first process keeps the values, and the others take the neutral value
     Shard -> Partial      each process puts its piece between neutral values
 
 Where several dimensions of the mesh cut one dimension of the tensor, the later ones cut the pieces
@@ -67,9 +68,9 @@ def steps(source: Sequence[Placement], target: Sequence[Placement]) -> List[Step
         if dim is None or (now[i] == target[i] and dim not in moved):
             continue
         later = {_dim_of(p) for p in now[i + 1 :]}
-        both_plain = type(now[i]) is Shard and type(target[i]) is Shard
-        is_free = not {dim, wanted} & (moved | later)
-        change(i, target[i] if both_plain and is_free else Replicate())
+        at_once = type(now[i]) is Shard and isinstance(target[i], (Shard, Partial))
+        is_free = not ({dim, wanted} - {None}) & (moved | later)
+        change(i, target[i] if at_once and is_free else Replicate())
     for i in range(len(now)):
         change(i, target[i])
     return found
@@ -167,6 +168,8 @@ def _change(tensor: Tensor, at: _At, source: Placement, target: Placement) -> Te
         return _between(tensor, at, source, value)
     if isinstance(source, Partial):
         tensor = comm.all_reduced(tensor, source.reduce_op, at.mesh, at.mesh_dim)
+    if target.reduce_op == "sum" and (tensor.is_floating_point() or tensor.is_complex()):
+        return tensor / at.count
     if target.reduce_op not in ("sum", "product") or at.place == 0:
         return tensor.clone()
     return tensor.new_full(tensor.shape, value)

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 from treadle import _C, _ops
 from treadle._C import Size, Tensor
 from treadle.distributed.device_mesh import DeviceMesh
-from treadle.distributed.tensor import _api, _dispatch, _rows, _views
+from treadle.distributed.tensor import _api, _copied_views, _dispatch, _rows, _views
 from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from treadle.distributed.tensor._facts import Facts, facts_of
 from treadle.distributed.tensor._labels import Call, Labelling, dims_of
@@ -132,19 +132,6 @@ def outside(bound: Any, mesh: DeviceMesh) -> Any:
 # ---- results in given tensors ----
 
 
-def write_through(target: Tensor) -> None:
-    """Give the tensor that `target` is a view of the elements of `target`, where the view had to be
-    a copy, because dimensions that were cut became whole."""
-    origin = getattr(target, "_origin", None)
-    if origin is None:
-        return
-    bound, name = origin
-    base = bound.args[name]
-    whole = whole_of(base).clone()
-    bound.called(bound.func, {name: whole}).copy_(whole_of(target))
-    put(base, whole)
-
-
 def put(target: Tensor, result: Tensor, name: str = "") -> None:
     """Write a result to a tensor of the same shape, spread in its own way."""
     if tuple(target.shape) != tuple(result.shape):
@@ -161,7 +148,7 @@ def put(target: Tensor, result: Tensor, name: str = "") -> None:
         _dispatch.local_of(result), source, source.with_placements(spec.placements)
     )
     target._local_tensor.copy_(local)
-    write_through(target)
+    _copied_views.write_through(target)
 
 
 def to_out(bound: Any, call: Call) -> Any:
@@ -340,7 +327,8 @@ def _lists_at_once(bound: Any, call: Call) -> Any:
 
 
 def lists_together(bound: Any, call: Call) -> Any:
-    """An operator that writes several lists: all tensors of a place as the first one is spread."""
+    """An operator that writes several lists: all tensors of a place as the first one is spread,
+    with whole tensors in the place of parts of sums."""
     facts, mesh = call.facts, call.mesh
     first = bound.args[facts.tensors[0]]
     changed: Dict[str, Any] = {}
@@ -353,9 +341,11 @@ def lists_together(bound: Any, call: Call) -> Any:
         changed[name] = []
         for tensor, leader in zip(value, first):
             spec = _dispatch.spec_of(tensor, mesh)
-            target = spec
-            if tuple(tensor.shape) == tuple(leader.shape):
-                target = spec.with_placements(_dispatch.spec_of(leader, mesh).placements)
+            alike = tuple(tensor.shape) == tuple(leader.shape)
+            places = (_dispatch.spec_of(leader, mesh) if alike else spec).placements
+            target = spec.with_placements(
+                Replicate() if place.is_partial() else place for place in places
+            )
             local = redistribute_local_tensor(_dispatch.local_of(tensor), spec, target)
             changed[name].append(local)
             if name in facts.written and local is not _dispatch.local_of(tensor):

@@ -170,7 +170,7 @@ def normalized(
             f"got {len(found)}"
         )
     ways = {p.reduce_op for p in found if isinstance(p, Partial)}
-    if len(ways) > 1:
+    if len(ways) > 1 and not ways <= {"sum", "avg"}:  # these two may change places
         raise ValueError(
             f"{function}: expected parts that are reduced in one way, got {sorted(ways)}"
         )

@@ -9,10 +9,11 @@ from typing import Iterator
 
 from treadle import _names
 from treadle.distributed.tensor._api import _implicit
+from treadle.distributed.tensor.experimental._attention import context_parallel
 from treadle.distributed.tensor.experimental._func_map import local_map
 from treadle.distributed.tensor.experimental._register_sharding import register_sharding
 
-__all__ = ["implicit_replication", "local_map", "register_sharding"]
+__all__ = ["context_parallel", "implicit_replication", "local_map", "register_sharding"]
 
 
 @contextlib.contextmanager

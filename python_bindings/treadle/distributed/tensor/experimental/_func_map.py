@@ -27,7 +27,7 @@ def local_map(
     Args:
         func: the function of tensors of one process. Without it, a decorator is returned.
         out_placements: the placements of the result, or a tuple of placements for several; None for
-            one that is no tensor.
+            one that is no tensor, and for a replicated one.
         in_placements: a tuple of the placements that each argument has to have; None for one that
             is no tensor. By default those that they have.
         in_grad_placements: a tuple of the placements that the gradients of the arguments have.
@@ -102,7 +102,7 @@ def _spread(result: Any, placements: Any, mesh: DeviceMesh) -> Any:
         )
     found: List[Any] = []
     for value, each in zip(flat, placements):
-        if isinstance(value, Tensor) and each is not None:
+        if isinstance(value, Tensor):
             value = DTensor.from_local(value, mesh, each, run_check=False)
         elif each is not None:
             raise ValueError(

@@ -15,7 +15,7 @@ from treadle import _C, _ops
 from treadle._C import Size, Tensor
 from treadle.distributed.tensor import _collective_utils as comm
 from treadle.distributed.tensor import _dispatch, _layout, _special
-from treadle.distributed.tensor._api import DTensor
+from treadle.distributed.tensor._api import DTensor, _implicit
 from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from treadle.distributed.tensor._utils import contiguous_stride
 from treadle.distributed.tensor.placement_types import Replicate, Shard
@@ -24,18 +24,20 @@ from treadle.distributed.tensor.placement_types import Replicate, Shard
 @contextlib.contextmanager
 def loss_parallel() -> Iterator[None]:
     """A block in which cross_entropy, of logits that are cut along the classes, does not gather
-    them. The target holds the numbers of classes, and is replicated, as a DTensor or not. The loss
-    is replicated. Backward belongs in the block as well.
+    them. The target holds the numbers of classes; it and the weights of the classes are the same in
+    all processes, as replicated DTensors or as plain tensors. The loss is replicated. Backward
+    belongs in the block as well.
 
         with loss_parallel():
             nn.functional.cross_entropy(logits, target).backward()
     """
-    was = _special.replaced.functions
+    was, names = _special.replaced.functions, _implicit.names
     _special.replaced.functions = {**was, **_HANDLERS}
+    _implicit.names = names | {"cross_entropy", "nll_loss"}
     try:
         yield
     finally:
-        _special.replaced.functions = was
+        _special.replaced.functions, _implicit.names = was, names
 
 
 def _cuts(tensor: Any, dim: int) -> List[int]:
