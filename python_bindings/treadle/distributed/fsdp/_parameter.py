@@ -187,6 +187,10 @@ class ShardedParameter:
         self.spec = self.sharded._spec
         self.give(self.sharded)
 
+    def whole(self) -> Tensor:
+        """The elements of the whole parameter, which is there."""
+        return self._memory
+
     def local(self) -> Tensor:
         """This process's rows."""
         return self.sharded._local_tensor.detach()
@@ -269,20 +273,22 @@ class ShardedParameter:
             return before if found is None else found
         return before + found.to(before.dtype)
 
-    def keep_gradient(self, dtype: Optional[_C.dtype]) -> None:
+    def keep_gradient(self, dtype: _C.dtype) -> None:
         """Keep the gradient for a later reduction."""
         gradient = self.take_gradient()
         if gradient is not None:
-            self.accumulated = gradient if dtype is None else gradient.to(dtype)
+            self.accumulated = gradient.to(dtype)
 
-    def split_gradient(self, gradient: Tensor, places: Sequence[Tensor]) -> None:
-        """Write the rows of each process to its flat tensor of `padded` elements."""
-        dim, each, begin = self.shard.dim, self._each(), 0
+    def split(self, tensor: Tensor, places: Sequence[Tensor], first: int = 0) -> None:
+        """Write the rows of a whole tensor, those of each process from `first` on, to their flat
+        tensors of `padded` elements."""
+        dim, each = self.shard.dim, self._each()
+        begin = each * first
         for place in places:
             count = max(min(each, self.shape[dim] - begin), 0)
             target = place.view(self._padded_shape())
             if count:
-                target.narrow(dim, 0, count).copy_(gradient.narrow(dim, begin, count))
+                target.narrow(dim, 0, count).copy_(tensor.narrow(dim, begin, count))
             if count < each:
                 target.narrow(dim, count, each - count).zero_()
             begin += count

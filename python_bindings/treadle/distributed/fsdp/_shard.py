@@ -6,7 +6,7 @@ common.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
 from treadle._C import Tensor
 from treadle.distributed.fsdp._group import ParameterGroup
@@ -42,7 +42,7 @@ def own_parameters(modules: List[Module], ignored: Iterable[Any]) -> List[Tuple[
 def shard(
     modules: List[Module],
     dims: MeshDims,
-    reshard_after_forward: Optional[bool],
+    reshard_after_forward: Union[bool, int, None],
     placement: Optional[ShardPlacement],
     policy: MixedPrecisionPolicy,
     ignored: Iterable[Any],
@@ -53,7 +53,7 @@ def shard(
         how = placement(parameter) if placement is not None else None
         if how is not None and how.dim < 0:
             how = Shard(how.dim + parameter.dim())
-        dtype = policy.param_dtype if parameter.is_floating_point() else None
+        dtype = policy._dtype_of(parameter) if parameter.is_floating_point() else None
         parameters.append(ShardedParameter(parameter, places, dims, how, dtype))
     group = ParameterGroup(parameters, dims, policy) if parameters else None
     return State(modules, group, policy, reshard_after_forward)
