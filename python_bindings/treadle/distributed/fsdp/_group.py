@@ -88,7 +88,11 @@ class _Reduction:
         if factor is not None:
             sent /= factor
         self.rows = _C.empty(total, dtype=dtype)
-        self.work: Any = dist.reduce_scatter_tensor(
+        self.work: Any = None
+        if group.comm_hook is not None and dims.copies is None:
+            group.comm_hook(sent.view(-1), self.rows)
+            return
+        self.work = dist.reduce_scatter_tensor(
             self.rows, sent.view(-1), self.op, dims.group, async_op=True
         )
 
@@ -96,7 +100,8 @@ class _Reduction:
         """Wait, and give the rows to the parameters. With copies of the shards, these are averaged
         as well, unless a later backward does that."""
         group = self.group
-        self.work.wait()
+        if self.work is not None:
+            self.work.wait()
         if group.dims.copies is not None:
             key = tuple(map(id, self.parameters))
             before = group.partly_reduced.pop(key, None)
@@ -105,7 +110,10 @@ class _Reduction:
             if not group.requires_all_reduce:
                 group.partly_reduced[key] = self.rows
                 return
-            dist.all_reduce(self.rows, self.op, group.dims.copies)
+            if group.comm_hook is not None:
+                group.comm_hook(self.rows)
+            else:
+                dist.all_reduce(self.rows, self.op, group.dims.copies)
         if group.all_reduce_hook is not None:
             group.all_reduce_hook(self.rows)
         for parameter, rows in zip(self.parameters, self.rows.split(self.sizes)):
@@ -131,6 +139,7 @@ class ParameterGroup:
         self.divide_factor: Optional[float] = None
         self.sums = False  # whether sums are sent, and divided by this, where averages would be
         self.all_reduce_hook: Any = None
+        self.comm_hook: Any = None  # reduces gradients in place of the average
         self.partly_reduced: Dict[Tuple[int, ...], Tensor] = {}
         self._gathers: List[_Gather] = []
         # What this process has of the parameters in its part of the processes, by dtype.

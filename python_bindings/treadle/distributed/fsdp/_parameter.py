@@ -108,6 +108,7 @@ class ShardedParameter:
                 setattr(self.sharded, name, value)
         self.unsharded: Any = None
         self.is_unsharded = False
+        self.is_summoned = False  # the module has it whole, outside of forward and backward
         self.accumulated: Optional[Tensor] = None  # gradients that were not reduced
         self._memory: Any = None
         self.give(self.sharded)
