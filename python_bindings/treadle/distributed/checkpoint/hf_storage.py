@@ -236,7 +236,10 @@ def _begins(file: safetensors.safe_open, name: str) -> Dict[str, Tuple[int, ...]
     text = (file.metadata() or {}).get(_BOXES)
     if not text:
         return {}
-    said = json.loads(text)
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"load: expected JSON as {_BOXES} in {name}, got {error}") from None
     found = {}
     for key in file.keys():
         entry = said.get(key) if isinstance(said, dict) else None
