@@ -262,6 +262,19 @@ def _by_hand(rank: int, world: int) -> None:
     block.down._forward_pre_hooks.clear()
     model.reset_iter_state()
     treadle.testing.assert_close(model(treadle.ones(1, 4)).detach(), before)
+    # One in backward: the next step is that of a model without it.
+    steps = [(m, OPTIMIZERS["sgd"](m.parameters())) for m in (made(), sharded(made()))]
+    broken = steps[1][0]
+    hook = broken.blocks[0].register_full_backward_hook(lambda m, i, o: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        loss_of(broken, treadle.ones(1, 4)).backward()
+    hook.remove()
+    for one, step in steps:
+        step.zero_grad()
+        loss_of(one, treadle.ones(1, 4)).backward()
+        step.step()
+    broken.reshard()
+    expect_close(broken, steps[0][0])
 
     # Without memory until it is sharded; another dtype; without gradients.
     with treadle.device("meta"):

@@ -250,8 +250,8 @@ class FSDPModule:
             group.unshard_in_backward = unshard_in_backward
 
     def reset_iter_state(self) -> None:
-        """Forget a forward or a backward that an exception ended, and its gradients. For the module
-        that is called first."""
+        """Forget a forward or a backward that an exception ended, and the gradients that are not
+        reduced. For the module that is called first. The next forward does it after a backward."""
         self._get_fsdp_state().reset()
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:

@@ -118,13 +118,20 @@ class State:
 
     def _reshard_after_forward(self, group: ParameterGroup, has_backward: bool) -> None:
         size = self.reshard_after_forward
-        keeps = has_backward and size is not None and size is not True and group.is_unsharded
+        keeps = (
+            has_backward
+            and size is not None
+            and size is not True
+            and group.is_unsharded
+            and group.unshard_in_backward
+        )
         if keeps:
             group.keep_part(int(size))  # type: ignore[arg-type]
         group.reshard(keeps_part=keeps)
 
     def _pre_forward(self, module: Module, args: tuple, kwargs: dict) -> Any:
-        self.ready()
+        if self.ready().in_backward and _C._current_backward() < 0:
+            self.reset()  # an exception ended a backward
         dtype = self.precision.param_dtype
         casts = self.precision.cast_forward_inputs or (self.is_root and self.casts_as_root)
         if casts and dtype is not None:
