@@ -79,7 +79,7 @@ def determine_local_world_size(nproc_per_node: str) -> int:
 
 
 def get_rdzv_endpoint(args: Namespace) -> str:
-    """Where the machines meet."""
+    """The address at which the machines meet."""
     if args.rdzv_backend == "static" and not args.rdzv_endpoint:
         host = f"[{args.master_addr}]" if args.master_addr.count(":") > 1 else args.master_addr
         return f"{host}:{args.master_port}"

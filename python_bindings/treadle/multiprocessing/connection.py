@@ -39,7 +39,7 @@ _thread = _Thread()
 
 
 class Connection(connection.Connection):
-    """One end: `handle` is of the pipe or socket for messages, `channel` of the socket for
+    """One end of a pipe: `handle` is of the pipe or socket for messages, `channel` of the socket for
     descriptors."""
 
     if TYPE_CHECKING:  # parts of the base that its types leave out

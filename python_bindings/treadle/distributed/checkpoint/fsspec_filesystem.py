@@ -74,7 +74,7 @@ class _FileSystem(FileSystemBase):
 
 
 class FsspecWriter(FileSystemWriter):
-    """As FileSystemWriter, for an address. More keyword arguments are settings of fsspec for it."""
+    """A FileSystemWriter for an address. More keyword arguments are settings of fsspec for it."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class FsspecWriter(FileSystemWriter):
 
 
 class FsspecReader(FileSystemReader):
-    """As FileSystemReader, for an address. Keyword arguments are settings of fsspec for it."""
+    """A FileSystemReader for an address. Keyword arguments are settings of fsspec for it."""
 
     def __init__(self, path: AnyPath, **kwargs: Any) -> None:
         super().__init__(path)

@@ -231,8 +231,8 @@ class HuggingFaceStorageWriter(FileSystemWriter):
 
 
 def _begins(file: safetensors.safe_open, name: str) -> Dict[str, Tuple[int, ...]]:
-    """Where the boxes of a file begin; empty for a file of whole tensors. ValueError for a header
-    that says something else."""
+    """The offsets of the boxes in a file, by key; empty for a file of whole tensors. ValueError for
+    a header that says something else."""
     text = (file.metadata() or {}).get(_BOXES)
     if not text:
         return {}

@@ -128,7 +128,7 @@ class BlockingAsyncStager(AsyncStager):
         self.state_dict_cache: Optional[STATE_DICT_TYPE] = None
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Without the copy, which does not go to another process."""
+        """The attributes but for the copy, which does not go to another process."""
         return {**vars(self), "state_dict_cache": None}
 
     def stage(self, state_dict: STATE_DICT_TYPE) -> Dict[str, Any]:

@@ -30,8 +30,7 @@ AnyPath = Union[str, os.PathLike, None]
 
 
 class AsyncCheckpointerType(Enum):
-    """Where async_save() writes: in a thread, or in a process of its own, which the first such
-    save starts."""
+    """The writer of async_save(): a thread, or a process, which the first such save starts."""
 
     THREAD = "thread"
     PROCESS = "process"
@@ -209,8 +208,8 @@ def async_save(
     no_dist: bool = False,
     use_collectives: bool = True,
 ) -> Union[Future, AsyncSaveResponse]:
-    """As save(), in a thread: the state is copied, and the program may change it at once. Returns
-    the future of the metadata. A save waits for those before it. The other arguments are those of
+    """Save a copy of the state in a thread: the program may change the state at once. Returns the
+    future of the metadata. A save waits for those before it. The other arguments are those of
     save().
 
     async_checkpointer_type: PROCESS to write in another process. It imports the main module of the

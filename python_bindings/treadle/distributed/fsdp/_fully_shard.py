@@ -132,7 +132,7 @@ class FSDPModule:
     """The methods that fully_shard() gives to a module."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Of a class that fully_shard() made: a module of the original class, not sharded."""
+        """A module. A class that fully_shard() made gives one of the original class, not sharded."""
         original = vars(cls).get("_fsdp_original")
         return super().__new__(cls) if original is None else original(*args, **kwargs)
 

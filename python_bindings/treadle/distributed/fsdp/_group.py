@@ -142,7 +142,7 @@ class ParameterGroup:
         self.comm_hook: Any = None  # reduces gradients in place of the average
         self.partly_reduced: Dict[Tuple[int, ...], Tensor] = {}
         self._gathers: List[_Gather] = []
-        # What this process has of the parameters in its part of the processes, by dtype.
+        # The rows that this process keeps for its part of the processes, by dtype.
         self._part_rows: Dict[_C.dtype, Tensor] = {}
         self._part: Any = None
         self._ready: set = set()

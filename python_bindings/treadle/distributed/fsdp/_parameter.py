@@ -48,7 +48,7 @@ class MeshDims:
         self.copies = mesh.get_group(0) if mesh.ndim == 2 else None
 
     def placements(self, shard: Placement) -> List[Placement]:
-        """Those of a tensor that is sharded so."""
+        """The placements of a tensor on the mesh, of the one on the dimension that shards."""
         return [shard] if self.copies is None else [Replicate(), shard]
 
 

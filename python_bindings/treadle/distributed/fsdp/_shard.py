@@ -60,8 +60,8 @@ def shard(
 
 
 def apply_to_rows(state: State, fn: Callable[[Tensor], Tensor], apply: Callable[[], Any]) -> None:
-    """What `apply`, the _apply() of a module, does with `fn` to its parameters, done to the rows of
-    those that are sharded."""
+    """Change a module by `apply`, its _apply() with `fn`: of the parameters that are sharded, `fn`
+    changes the rows."""
     group = state.group
     if group is None:
         apply()

@@ -253,8 +253,8 @@ class State:
         if self.group.reshard_after_backward:
             self.group.reshard()
         self.in_backward = False
-        # Which parameters a process uses decides when it comes here: where they use different ones,
-        # all reduce at the end of backward, in one order.
+        # Processes that use different parameters come here in different orders. They reduce at the
+        # end of backward, in one order.
         if not self.group.reduce_unused:
             self._reduce(self.group)
 
