@@ -203,8 +203,8 @@ class Watch:
     # ---- Checks before calls ----
 
     def check(self, group: Any, mine: Dict[str, Any], timeout: timedelta) -> None:
-        """Compare a call with those of the other ranks before it begins. DistBackendError where they
-        differ."""
+        """Compare a call with those of the other ranks before it begins. DistBackendError where
+        they differ."""
         number = group.__dict__["_checked"] = group.__dict__.get("_checked", 0) + 1
         place = f"check/{group.group_name}"
         keys = [f"{place}/{number}/{rank}" for rank in group.members]

@@ -51,8 +51,8 @@ class StorageWeakRef:
 
 
 class SharedCache(dict):
-    """A map from the identity of a memory to that of a storage. The library puts nothing in: the same
-    memory may be under several storages."""
+    """A map from the identity of a memory to that of a storage. The library puts nothing in: the
+    same memory may be under several storages."""
 
     def free_dead_references(self) -> None:
         """NotImplementedError where something was put in: see StorageWeakRef.expired."""

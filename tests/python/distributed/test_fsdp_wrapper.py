@@ -144,6 +144,7 @@ def _summon(rank: int, model: Any) -> None:
     with pytest.raises(NotImplementedError, match="expected writeback=False with rank0_only"):
         with FSDP.summon_full_params(model, rank0_only=True):
             pass
+
     # Functions that are applied see whole parameters of wrappers inside, too; so do blocks inside.
     def fill(module: nn.Module) -> None:
         if isinstance(module, nn.Linear):

@@ -147,9 +147,18 @@ def test_what_is_no_key_or_value(store: dist.Store) -> None:
     cases: List[Tuple[str, Callable[[], Any]]] = [
         ("set: expected a str or bytes as value, got int", lambda: store.set("a", 5)),
         ("append: expected a str or bytes as value, got NoneType", lambda: store.append("a", None)),
-        ("multi_set: expected a str or bytes as value, got int", lambda: store.multi_set(["a"], [1])),
-        ("queue_push: expected a str or bytes as value, got list", lambda: store.queue_push("a", [])),
-        ("compare_set: expected a str or bytes as value, got int", lambda: store.compare_set("a", "", 1)),
+        (
+            "multi_set: expected a str or bytes as value, got int",
+            lambda: store.multi_set(["a"], [1]),
+        ),
+        (
+            "queue_push: expected a str or bytes as value, got list",
+            lambda: store.queue_push("a", []),
+        ),
+        (
+            "compare_set: expected a str or bytes as value, got int",
+            lambda: store.compare_set("a", "", 1),
+        ),
         ("set: expected a str as key, got int", lambda: store.set(1, "a")),
         ("get: expected a str as key, got bytes", lambda: store.get(b"a")),
         ("queue_pop: expected a str as key, got int", lambda: store.queue_pop(1)),

@@ -40,7 +40,7 @@ class _FileSystem(FileSystemBase):
         return os.path.join(path, suffix)
 
     def init_path(self, path: AnyPath, **settings: Any) -> AnyPath:
-        from fsspec.core import url_to_fs
+        from fsspec.core import url_to_fs  # type: ignore[import-not-found, unused-ignore]
 
         self.fs, _ = url_to_fs(path, **settings)
         return path

@@ -294,9 +294,10 @@ class HuggingFaceStorageReader(FileSystemReader):
     ) -> None:
         begins = _begins(file, name)
         for key in file.keys():
-            shape, dtype = file.get_slice(key).get_shape(), safetensors._TYPES[
-                file.get_slice(key).get_dtype()
-            ]
+            shape, dtype = (
+                file.get_slice(key).get_shape(),
+                safetensors._TYPES[file.get_slice(key).get_dtype()],
+            )
             begin = begins.get(key, (0,) * len(shape))
             saved = known.setdefault(
                 key, TensorStorageMetadata(TensorProperties(dtype=dtype), _C.Size(begin), [])

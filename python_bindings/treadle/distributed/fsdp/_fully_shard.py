@@ -132,7 +132,8 @@ class FSDPModule:
     """The methods that fully_shard() gives to a module."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """A module. A class that fully_shard() made gives one of the original class, not sharded."""
+        """A module. A class that fully_shard() made gives one of the original class, which is not
+        sharded."""
         original = vars(cls).get("_fsdp_original")
         return super().__new__(cls) if original is None else original(*args, **kwargs)
 

@@ -21,7 +21,6 @@ from treadle.autograd.grad_mode import no_grad
 from treadle.distributed.fsdp._parameter import MeshDims, ShardedParameter
 from treadle.distributed.fsdp._policies import MixedPrecisionPolicy
 
-
 _parts: Any = weakref.WeakKeyDictionary()  # of groups: the part with this process, by its size
 
 

@@ -67,8 +67,8 @@ class State:
         self.modules = modules
         self.group = group
         self.precision = precision
-        # None: as it is best, True but in the root, whose parameters backward needs first. A number:
-        # so many processes have all rows between forward and backward.
+        # None: as it is best, True but in the root, whose parameters backward needs first. A
+        # number: so many processes have all rows between forward and backward.
         self.reshard_after_forward = reshard_after_forward
         self.shared: Optional[Shared] = None
         self.is_root = False

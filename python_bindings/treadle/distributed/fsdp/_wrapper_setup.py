@@ -49,9 +49,7 @@ def mesh_of(group: Any, given: Optional[DeviceMesh], strategy: ShardingStrategy)
     return init_device_mesh("cpu", (dist.get_world_size(),))
 
 
-def _hybrid_mesh(
-    group: Any, given: Optional[DeviceMesh], strategy: ShardingStrategy
-) -> DeviceMesh:
+def _hybrid_mesh(group: Any, given: Optional[DeviceMesh], strategy: ShardingStrategy) -> DeviceMesh:
     """A mesh of two dimensions: copies, shards."""
     if given is not None:
         if given.ndim != 2:

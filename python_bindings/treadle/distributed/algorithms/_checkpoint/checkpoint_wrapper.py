@@ -82,7 +82,8 @@ class OffloadWrapper(ActivationWrapper):
 
 
 class CheckpointWrapper(ActivationWrapper):
-    """Activations of the wrapped module are computed again in backward: see checkpoint_wrapper()."""
+    """Activations of the wrapped module are computed again in backward; see
+    checkpoint_wrapper()."""
 
     def __init__(
         self,

@@ -63,8 +63,8 @@ class LogsDest:
 
 
 class LogsSpecs(ABC):
-    """The streams that go to files (`redirects`), those that go to files and to the console (`tee`),
-    and the local ranks whose output the console shows."""
+    """The streams that go to files (`redirects`), those that go to files and to the console
+    (`tee`), and the local ranks whose output the console shows."""
 
     def __init__(
         self,
