@@ -203,8 +203,8 @@ class Watch:
     # ---- Checks before calls ----
 
     def check(self, group: Any, mine: Dict[str, Any], timeout: timedelta) -> None:
-        """Compare a call with those of the other ranks before
-        it begins. DistBackendError where they differ."""
+        """Compare a call with those of the other ranks before it begins. DistBackendError where
+        they differ."""
         number = group.__dict__["_checked"] = group.__dict__.get("_checked", 0) + 1
         place = f"check/{group.group_name}"
         keys = [f"{place}/{number}/{rank}" for rank in group.members]
@@ -239,7 +239,7 @@ class Watch:
 
 
 def _of_message(said: Dict[int, Said]) -> str:
-    """Which ranks do not answer: messages have no number that all ranks know."""
+    """The ranks that do not answer: messages have no number that all ranks know."""
     lines = []
     for reason in (ENDED, SILENT):
         ranks = [rank for rank, each in said.items() if each.silence == reason]

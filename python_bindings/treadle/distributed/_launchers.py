@@ -17,7 +17,7 @@ DEFAULT_PORT = 29500
 
 
 class Place(NamedTuple):
-    """Where a process is among the others. None for what the launcher does not say."""
+    """The place of a process among the others. None for what the launcher does not say."""
 
     rank: int
     world_size: Optional[int]

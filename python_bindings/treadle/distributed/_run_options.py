@@ -77,6 +77,12 @@ def get_args_parser() -> ArgumentParser:
         default=[],
     )
     option("--duplicate-stderr-filters", "the same of stderr", type=_texts, default=[])
+    option(
+        "--logs-specs",
+        "the class that says where output goes, by its name among the entry points of the group "
+        "torchrun.logs_specs; by default DefaultLogsSpecs",
+        default=None,
+    )
     option("--node-rank", "the number of this machine, for static", type=int, default=0)
     option("--master-addr", "the address of machine 0, for static", default="127.0.0.1")
     option("--master-port", "the port of machine 0, for static; 29500", type=int, default=None)

@@ -20,6 +20,7 @@ import runpy
 import sys
 import uuid
 from argparse import Namespace
+from importlib import metadata
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from treadle import _names
@@ -78,7 +79,7 @@ def determine_local_world_size(nproc_per_node: str) -> int:
 
 
 def get_rdzv_endpoint(args: Namespace) -> str:
-    """Where the machines meet."""
+    """The address at which the machines meet."""
     if args.rdzv_backend == "static" and not args.rdzv_endpoint:
         host = f"[{args.master_addr}]" if args.master_addr.count(":") > 1 else args.master_addr
         return f"{host}:{args.master_port}"
@@ -98,6 +99,21 @@ def _shown(text: str) -> Optional[set]:
         raise ValueError(
             f"--local-ranks-filter: expected numbers as in 0,2, got {text!r}"
         ) from None
+
+
+_LOGS_GROUP = "torchrun.logs_specs"
+
+
+def _logs_class(name: Optional[str]) -> Any:
+    """The class that says where output goes. ValueError for a name that no package has."""
+    if name is None:
+        return DefaultLogsSpecs
+    found = [entry for entry in metadata.entry_points(group=_LOGS_GROUP) if entry.name == name]
+    if not found:
+        raise ValueError(
+            f"--logs-specs: expected the name of an entry point of {_LOGS_GROUP}, got {name!r}"
+        )
+    return found[0].load()
 
 
 def _is_as_torch(args: Namespace) -> bool:
@@ -156,11 +172,11 @@ def config_from_args(args: Namespace) -> Tuple[LaunchConfig, Union[Callable, str
         log_line_prefix_template=args.log_line_prefix_template
         or os.environ.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"),
         local_addr=args.local_addr,
-        logs_specs=DefaultLogsSpecs(
-            args.log_dir,
-            Std.from_str(args.redirects),
-            Std.from_str(args.tee),
-            _shown(args.local_ranks_filter),
+        logs_specs=_logs_class(args.logs_specs)(
+            log_dir=args.log_dir,
+            redirects=Std.from_str(args.redirects),
+            tee=Std.from_str(args.tee),
+            local_ranks_filter=_shown(args.local_ranks_filter),
         ),
         event_log_handler=args.event_log_handler,
         signals_to_handle=args.signals_to_handle,

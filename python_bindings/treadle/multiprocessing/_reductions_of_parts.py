@@ -51,8 +51,8 @@ class StorageWeakRef:
 
 
 class SharedCache(dict):
-    """From the identity of a memory to that of a storage. The library puts nothing in: the same
-    memory may be under several storages."""
+    """A map from the identity of a memory to that of a storage. The library puts nothing in: the
+    same memory may be under several storages."""
 
     def free_dead_references(self) -> None:
         """NotImplementedError where something was put in: see StorageWeakRef.expired."""
@@ -109,7 +109,7 @@ def rebuild_typed_storage_child(storage: UntypedStorage, storage_type: Any) -> A
 
 
 def reduce_typed_storage_child(storage: Any) -> Tuple[Callable, Tuple]:
-    """The same for a class of storages of one dtype, as FloatStorage."""
+    """How a storage of one dtype, as FloatStorage, is made of one of bytes."""
     return rebuild_typed_storage_child, (storage.untyped(), type(storage))
 
 

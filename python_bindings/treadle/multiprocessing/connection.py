@@ -39,8 +39,8 @@ _thread = _Thread()
 
 
 class Connection(connection.Connection):
-    """One end: `handle` is of the pipe or socket for messages, `channel` of the socket for
-    descriptors."""
+    """One end of a pipe: `handle` is of the pipe or socket for messages, `channel` of the socket
+    for descriptors."""
 
     if TYPE_CHECKING:  # parts of the base that its types leave out
         _check_closed: Any

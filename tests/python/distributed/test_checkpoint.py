@@ -233,8 +233,8 @@ def test_errors(tmp_path: Path) -> None:
     for function, name in ((dcp.save, "storage_writer"), (dcp.load, "storage_reader")):
         with pytest.raises(RuntimeError, match=f"expected checkpoint_id or {name}, got neither"):
             function({})
-        with pytest.raises(ValueError, match="to be a folder, got 's3://a/b'"):
-            function({}, checkpoint_id="s3://a/b")
+        with pytest.raises(ValueError, match="that the package fsspec knows, got 'none://a/b'"):
+            function({}, checkpoint_id="none://a/b")
     with pytest.raises(dcp.CheckpointException, match="where overwrite=False, got one"):
         dcp.save({}, storage_writer=dcp.FileSystemWriter(tmp_path, overwrite=False))
     with pytest.raises(dcp.CheckpointException, match="expected one value for 'a.b'"):
@@ -415,9 +415,6 @@ def _several(rank: int, world: int, path: str) -> None:
         dist.all_reduce(treadle.ones(3))
     future.result()
     dcp.load(found, checkpoint_id=path)
-    with pytest.raises(ValueError, match="expected async_checkpointer_type to be THREAD"):
-        kind = dcp.state_dict_saver.AsyncCheckpointerType.PROCESS
-        dcp.async_save({}, checkpoint_id=path, async_checkpointer_type=kind)
     dcp.save({"mine": rank}, checkpoint_id=path + "/own", use_collectives=False)
     assert f"__{rank}.metadata" in os.listdir(path + "/own")
     mine = {"mine": -1}

@@ -305,6 +305,31 @@ def test_options(monkeypatch: pytest.MonkeyPatch) -> None:
         assert str(raised.value) == message
 
 
+class _Everywhere(DefaultLogsSpecs):
+    """A class of a package's own."""
+
+
+def test_a_class_for_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib.metadata import EntryPoint
+
+    from treadle.distributed import run
+
+    entry = EntryPoint("everywhere", f"{__name__}:_Everywhere", "torchrun.logs_specs")
+    monkeypatch.setattr(run.metadata, "entry_points", lambda group: [entry])
+
+    def config(name: str) -> Any:
+        args = ["--logs-specs", name, "--tee", "3", "--local-ranks-filter", "0", "a.py"]
+        return run.config_from_args(run.parse_args(args))[0]
+
+    made = config("everywhere").logs_specs
+    assert type(made) is _Everywhere and made._tee == 3 and made._local_ranks_filter == {0}
+    with pytest.raises(ValueError) as raised:
+        config("nowhere")
+    assert str(raised.value) == (
+        "--logs-specs: expected the name of an entry point of torchrun.logs_specs, got 'nowhere'"
+    )
+
+
 def test_streams_and_files(tmp_path: Path) -> None:
     assert Std.from_str("3") == Std.ALL and Std.from_str("0:1,1:2") == {0: Std.OUT, 1: Std.ERR}
     assert to_map({1: Std.OUT}, 2) == {0: Std.NONE, 1: Std.OUT}

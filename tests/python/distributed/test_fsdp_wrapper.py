@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from typing import Any
 
 import pytest
@@ -143,7 +144,23 @@ def _summon(rank: int, model: Any) -> None:
     with pytest.raises(NotImplementedError, match="expected writeback=False with rank0_only"):
         with FSDP.summon_full_params(model, rank0_only=True):
             pass
-    model.apply(lambda m: m.reset_parameters() if isinstance(m, nn.Linear) else None)
+
+    # Functions that are applied see whole parameters of wrappers inside, too; so do blocks inside.
+    def fill(module: nn.Module) -> None:
+        if isinstance(module, nn.Linear):
+            assert not isinstance(module.weight, DTensor)
+            nn.init.constant_(module.weight, 0.25)
+
+    model.apply(fill)
+    inner = model.blocks[0]  # attributes of the module
+    with FSDP.summon_full_params(model):
+        with FSDP.summon_full_params(inner):
+            nn.init.constant_(inner.up.bias, 2.0)
+        assert inner.up.bias.tolist() == [2.0] * 9
+    state = model.state_dict()
+    assert state["blocks.0.up.weight"].unique().tolist() == [0.25]
+    assert state["blocks.0.up.bias"].unique().tolist() == [2.0]
+    assert model.head.in_features == 6 and not hasattr(model, "tail")
 
 
 def _policies(rank: int, world: int) -> None:
@@ -239,25 +256,84 @@ def _refused(rank: int, world: int) -> None:
         assert str(raised.value) == text
 
     strategy = ShardingStrategy.HYBRID_SHARD
+    os.environ["LOCAL_WORLD_SIZE"] = "3"
     expect(
-        "FullyShardedDataParallel: expected device_mesh of two dimensions for "
-        "ShardingStrategy.HYBRID_SHARD, got none",
+        "FullyShardedDataParallel: expected the same number of processes on each machine for "
+        "ShardingStrategy.HYBRID_SHARD, got 3 here of 2; give device_mesh",
         sharding_strategy=strategy,
+    )
+    expect(
+        "FullyShardedDataParallel: expected a pair of groups, or device_mesh, for "
+        "ShardingStrategy.HYBRID_SHARD, got ProcessGroup",
+        sharding_strategy=strategy,
+        process_group=dist.group.WORLD,
     )
     expect(
         "FullyShardedDataParallel: expected keep_low_precision_grads=False, got True; gradients "
         "have the dtype of their parameters",
         mixed_precision=MixedPrecision(keep_low_precision_grads=True),
     )
-    model = FSDP(nn.Linear(2, 2))
-    with pytest.raises(ValueError, match="register_comm_hook: expected none, got"):
-        model.register_comm_hook(None, max)
+    model = _wrapped()
+    model(treadle.ones(1, 4))
+    for call in (lambda m: m.clip_grad_norm_(1.0), lambda m: m.register_comm_hook(None, max)):
+        with pytest.raises(RuntimeError) as raised:
+            call(model.blocks[0])
+        assert str(raised.value).endswith("expected the outermost wrapper, got one inside another")
+
+
+def _groups_and_hooks(rank: int, world: int) -> None:
+    """Meshes of groups, and functions that reduce gradients: the result is the same."""
+    from treadle.distributed.device_mesh import init_device_mesh
+    from treadle.distributed.fsdp import ShardingStrategy
+
+    x = batches(1, 2 * world)[0]
+    alone = made()
+    loss_of(alone, x).backward()
+    norm = nn.utils.clip_grad_norm_(alone.parameters(), 1e9)
+    everyone = dist.new_group(list(range(world)))
+    (single,) = (g for r, g in enumerate([dist.new_group([r]) for r in range(world)]) if r == rank)
+    shards, hybrid = ShardingStrategy.FULL_SHARD, ShardingStrategy.HYBRID_SHARD
+    mesh = init_device_mesh("cpu", (1, world), mesh_dim_names=("copies", "shards"))
+    seen: list = []
+
+    def hook(state: str, gradient: treadle.Tensor, output: Any = None) -> None:
+        seen.append((state, gradient.numel(), output is not None))
+        if output is None:
+            dist.all_reduce(gradient, dist.ReduceOp.AVG)
+        else:
+            dist.reduce_scatter_tensor(output, gradient, dist.ReduceOp.AVG)
+
+    for options, hooks in (
+        ({"sharding_strategy": ShardingStrategy.NO_SHARD, "process_group": everyone}, True),
+        ({"sharding_strategy": shards, "process_group": everyone}, True),
+        ({"sharding_strategy": hybrid, "process_group": (everyone, single)}, False),
+        ({"sharding_strategy": hybrid, "process_group": (single, everyone)}, True),
+        ({"sharding_strategy": hybrid}, False),
+        ({"sharding_strategy": hybrid, "device_mesh": mesh}, False),
+    ):
+        model = _wrapped(**options)
+        if hooks:
+            model.register_comm_hook("state", hook)
+        loss_of(model, x.chunk(world)[rank]).backward()
+        treadle.testing.assert_close(model.clip_grad_norm_(1e9), norm, rtol=1e-5, atol=1e-6)
+    assert len(seen) == 9 and {(s, w) for s, _, w in seen} == {("state", False), ("state", True)}
+    with pytest.raises(ValueError) as raised:
+        model.register_comm_hook("state", hook)
+    assert str(raised.value) == (
+        "register_comm_hook: expected a strategy without both shards and copies, got "
+        "ShardingStrategy.HYBRID_SHARD"
+    )
+    with pytest.raises(AssertionError, match="expected no hook so far, got another"):
+        again = _wrapped()
+        again.register_comm_hook(1, hook)
+        again.register_comm_hook(1, hook)
 
 
 def _all(rank: int, world: int, path: str) -> None:
     _steps(rank, world)
     _policies(rank, world)
     _scaled(rank, world)
+    _groups_and_hooks(rank, world)
     _refused(rank, world)
     model = _wrapped()
     dcp.save({"model": model}, checkpoint_id=path)

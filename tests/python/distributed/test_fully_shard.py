@@ -14,6 +14,9 @@ import treadle
 import treadle.distributed as dist
 from treadle import nn
 from treadle.distributed import checkpoint as dcp
+from treadle.distributed.algorithms._checkpoint.checkpoint_wrapper import (
+    apply_activation_checkpointing,
+)
 from treadle.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -136,6 +139,22 @@ def _policies(rank: int, world: int) -> None:
         assert grad.dtype == treadle.float32 and isinstance(model.blocks[0], FSDPModule)
         treadle.testing.assert_close(grad.full_tensor(), parameter.grad, rtol=0.05, atol=0.02)
 
+    # Without reduce_dtype gradients are reduced, and accumulated, in the dtype of the parameters.
+    own = sharded(
+        made(),
+        mp_policy=MixedPrecisionPolicy(
+            treadle.bfloat16,
+            output_dtype=treadle.bfloat16,
+            param_dtype_override_fn=lambda p: p.dtype if p.shape[0] == 1 else None,
+        ),
+    )
+    own.set_requires_gradient_sync(False)
+    loss_of(own, x.chunk(world)[rank]).backward()
+    parts = {p.places[0][1]: p for s in _states(own) for p in s.group.parameters}
+    assert parts["weight"].accumulated.dtype == treadle.float32
+    assert parts["weight"].unsharded.dtype == treadle.bfloat16
+    assert parts["scale"].unsharded.dtype == treadle.float32
+
     last = sharded(made(), shard_placement_fn=lambda p: Shard(p.dim() - 1))
     assert last.head.weight.placements == (Shard(1),)
     loss_of(last, x.chunk(world)[rank]).backward()
@@ -180,6 +199,15 @@ def _accumulate(rank: int, world: int) -> None:
     for x in xs:
         loss_of(again, x.chunk(world)[rank]).backward()
     expect_gradients(again, 0.5)
+    wrapped = made()
+    apply_activation_checkpointing(wrapped, check_fn=lambda m: isinstance(m, Block))
+    sharded(wrapped).set_force_sum_reduction_for_comms(True)
+    assert list(wrapped.state_dict()) == list(alone.state_dict())
+    for x in xs:
+        loss_of(wrapped, x.chunk(world)[rank]).backward()
+    for (name, grad), parameter in zip(expected.items(), wrapped.parameters()):
+        mine = parameter.grad.full_tensor()
+        treadle.testing.assert_close(mine, grad, rtol=1e-4, atol=1e-5, msg=name)
     # A block in whose backward nothing but the input needs a gradient; an unused one.
     frozen = made()
     for parameter in frozen.blocks[0].parameters():
@@ -234,6 +262,19 @@ def _by_hand(rank: int, world: int) -> None:
     block.down._forward_pre_hooks.clear()
     model.reset_iter_state()
     treadle.testing.assert_close(model(treadle.ones(1, 4)).detach(), before)
+    # One in backward: the next step is that of a model without it.
+    steps = [(m, OPTIMIZERS["sgd"](m.parameters())) for m in (made(), sharded(made()))]
+    broken = steps[1][0]
+    hook = broken.blocks[0].register_full_backward_hook(lambda m, i, o: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        loss_of(broken, treadle.ones(1, 4)).backward()
+    hook.remove()
+    for one, step in steps:
+        step.zero_grad()
+        loss_of(one, treadle.ones(1, 4)).backward()
+        step.step()
+    broken.reshard()
+    expect_close(broken, steps[0][0])
 
     # Without memory until it is sharded; another dtype; without gradients.
     with treadle.device("meta"):
@@ -258,7 +299,7 @@ def _by_hand(rank: int, world: int) -> None:
 
 def _errors(rank: int, world: int) -> None:
     from treadle.distributed.device_mesh import init_device_mesh
-    from treadle.distributed.fsdp import fully_shard
+    from treadle.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     def refused(text: str, *args: Any, **options: Any) -> None:
         with pytest.raises((ValueError, TypeError, AssertionError)) as raised:
@@ -267,11 +308,23 @@ def _errors(rank: int, world: int) -> None:
 
     model = fully_shard(nn.Linear(2, 2))
     refused("fully_shard: expected a module for the first time, got FSDPLinear again", model)
+    for given in (3, 0, "x"):
+        refused(
+            "fully_shard: expected reshard_after_forward to be a bool, None, or a divisor of the 2 "
+            f"processes that shard, got {given!r}",
+            nn.Linear(2, 2),
+            reshard_after_forward=given,
+        )
+    with pytest.raises(ValueError) as raised:
+        model.set_reshard_after_forward(2)
+    assert str(raised.value) == "set_reshard_after_forward: expected a bool, got int"
     refused(
-        "fully_shard: expected reshard_after_forward to be a bool or None, got 2; parameters are "
-        "freed entirely or not at all",
+        "param_dtype_override_fn: expected None, param_dtype or the dtype of the parameter "
+        "(treadle.bfloat16, treadle.float32), got treadle.float64",
         nn.Linear(2, 2),
-        reshard_after_forward=2,
+        mp_policy=MixedPrecisionPolicy(
+            treadle.bfloat16, param_dtype_override_fn=lambda p: treadle.float64
+        ),
     )
     mesh = init_device_mesh("cpu", (1, 1, world), mesh_dim_names=("a", "b", "c"))
     refused("fully_shard: expected a mesh of 1 or 2 dimensions, got 3", nn.Linear(2, 2), mesh=mesh)
@@ -284,6 +337,12 @@ def _errors(rank: int, world: int) -> None:
     )
     with pytest.raises(ValueError, match="do not implement forward"):
         fully_shard(nn.ModuleList([nn.Linear(2, 2)]))
+
+    class Called(nn.ModuleList):
+        def forward(self, x: treadle.Tensor) -> treadle.Tensor:
+            return self[0](x)
+
+    assert fully_shard(Called([nn.Linear(2, 2)]))(treadle.ones(1, 2)).shape == (1, 2)
     with pytest.raises(AssertionError, match="copy it before fully_shard"):
         import copy
 
@@ -297,6 +356,7 @@ def _all_of_two(rank: int, world: int, path: str) -> None:
     _policies(rank, world)
     _accumulate(rank, world)
     _by_hand(rank, world)
+    _memory(rank, world, 0.6)
     _errors(rank, world)
 
 
@@ -323,8 +383,9 @@ def _bytes_of_parameters(model: Any) -> int:
                 if tensor is not None and tensor.untyped_storage().nbytes():
                     storage = tensor.untyped_storage()
                     storages[storage.data_ptr()] = storage.nbytes()
-        for gather in state.group._gathers:
-            storages[gather.rows.data_ptr()] = gather.rows.untyped_storage().nbytes()
+        gathers = [gather.rows for gather in state.group._gathers]
+        for rows in (*gathers, *state.group._part_rows.values()):
+            storages[rows.data_ptr()] = rows.untyped_storage().nbytes()
     return sum(storages.values())
 
 
@@ -344,12 +405,36 @@ def _memory(rank: int, world: int, limit: float) -> None:
     assert sum(g.untyped_storage().nbytes() for g in gradients) == total // world
 
 
-def sharded_tower(model: Any) -> Any:
+def sharded_tower(model: Any, **options: Any) -> Any:
     from treadle.distributed.fsdp import fully_shard
 
     for block in model.blocks:
-        fully_shard(block)
-    return fully_shard(model)
+        fully_shard(block, **options)
+    return fully_shard(model, **options)
+
+
+def _parts(rank: int, world: int) -> None:
+    """Between forward and backward, two processes have all rows."""
+    _train(rank, world, "sgd", 6, reshard_after_forward=2)
+    model = sharded_tower(made(Tower), reshard_after_forward=2)
+    total = sum(p.numel() * p.element_size() for p in made(Tower).parameters())
+    own, x = total // world, treadle.ones(2, 32)
+    with treadle.no_grad():
+        before = model(x)
+    assert _bytes_of_parameters(model) == own  # no backward follows
+    y = model(x)
+    assert _bytes_of_parameters(model) == own + total // 2
+    # Backward computes with the parameters of forward; the next forward takes the new ones.
+    with treadle.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2)
+    y.sum().backward()
+    assert _bytes_of_parameters(model) == own
+    alone = made(Tower)
+    alone(x).sum().backward()
+    for name, parameter in alone.named_parameters():
+        treadle.testing.assert_close(model.get_parameter(name).grad.full_tensor(), parameter.grad)
+    assert not treadle.allclose(model(x), before)
 
 
 class Pair(nn.Module):
@@ -461,6 +546,7 @@ def _copies_of_shards(rank: int, world: int, path: str) -> None:
 
 def _all_of_four(rank: int, world: int, path: str) -> None:
     _memory(rank, world, 0.35)
+    _parts(rank, world)
     _copies_of_shards(rank, world, path)
 
 

@@ -142,6 +142,38 @@ def test_messages_of_stores(store: dist.Store, tmp_path: Path) -> None:
     )
 
 
+def test_what_is_no_key_or_value(store: dist.Store) -> None:
+    """A number as a value is not so many zeros, a text is no list of keys."""
+    cases: List[Tuple[str, Callable[[], Any]]] = [
+        ("set: expected a str or bytes as value, got int", lambda: store.set("a", 5)),
+        ("append: expected a str or bytes as value, got NoneType", lambda: store.append("a", None)),
+        (
+            "multi_set: expected a str or bytes as value, got int",
+            lambda: store.multi_set(["a"], [1]),
+        ),
+        (
+            "queue_push: expected a str or bytes as value, got list",
+            lambda: store.queue_push("a", []),
+        ),
+        (
+            "compare_set: expected a str or bytes as value, got int",
+            lambda: store.compare_set("a", "", 1),
+        ),
+        ("set: expected a str as key, got int", lambda: store.set(1, "a")),
+        ("get: expected a str as key, got bytes", lambda: store.get(b"a")),
+        ("queue_pop: expected a str as key, got int", lambda: store.queue_pop(1)),
+        ("delete_key: expected a str as key, got int", lambda: store.delete_key(1)),
+        ("wait: expected a list of keys, got 'ab'", lambda: store.wait("ab")),
+        ("check: expected a list of keys, got 'ab'", lambda: store.check("ab")),
+        ("multi_get: expected a list of keys, got 'ab'", lambda: store.multi_get("ab")),
+    ]
+    for text, call in cases:
+        with pytest.raises(TypeError) as raised:
+            call()
+        assert str(raised.value) == text
+    assert store.list_keys() == []
+
+
 def test_waiting_holds_up_nobody(store: dist.Store) -> None:
     found: List[Any] = []
     calls: List[Callable] = [

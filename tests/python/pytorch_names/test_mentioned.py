@@ -44,7 +44,6 @@ def test_such_a_class_serves_where_a_program_only_mentions_it() -> None:
         CheckpointImpl,
         CheckpointWrapper,
     )
-
     from treadle.distributed.fsdp import FlatParameter
 
     assert not isinstance(treadle.nn.Linear(2, 2), (FlatParameter, CheckpointWrapper))

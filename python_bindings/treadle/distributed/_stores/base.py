@@ -15,8 +15,21 @@ DEFAULT_TIMEOUT = timedelta(seconds=300)
 Value = Union[str, bytes]
 
 
-def _bytes(value: Value) -> bytes:
-    return value.encode() if isinstance(value, str) else bytes(value)
+def _bytes(function: str, value: Value) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{function}: expected a str or bytes as value, got {type(value).__name__}")
+    return bytes(value)
+
+
+def _keys(function: str, keys: Sequence[str]) -> Tuple[str, ...]:
+    if isinstance(keys, (str, bytes)):
+        raise TypeError(f"{function}: expected a list of keys, got {keys!r}")
+    for key in keys:
+        if not isinstance(key, str):
+            raise TypeError(f"{function}: expected a str as key, got {type(key).__name__}")
+    return tuple(keys)
 
 
 class Store:
@@ -65,9 +78,10 @@ class Store:
     # ---- Functions ----
 
     def _now(self, action: str, keys: Sequence[str], *values: bytes) -> List[bytes]:
-        answer = self._ask(Request(action, tuple(keys), values), 0.0)
+        function = _BY_FUNCTIONS[action][0]
+        answer = self._ask(Request(action, _keys(function, keys), values), 0.0)
         if answer is None:
-            raise DistStoreError(f"{action}: expected an answer of {self._place()}, got none")
+            raise DistStoreError(f"{function}: expected an answer of {self._place()}, got none")
         return answer
 
     def _in_time(
@@ -78,6 +92,7 @@ class Store:
         what: str = "",
     ) -> List[bytes]:
         limit = (self.timeout if timeout is None else timeout).total_seconds()
+        _keys(function, request.keys)
         answer = self._ask(request, limit)
         if answer is None:
             missing = request.keys
@@ -91,7 +106,7 @@ class Store:
 
     def set(self, key: str, value: Value, /) -> None:
         """Set the value of a key."""
-        self._now("set", [key], _bytes(value))
+        self._now("set", [key], _bytes("set", value))
 
     def get(self, key: str, /) -> bytes:
         """The value of a key, as soon as it is there. DistStoreError if that takes longer than the
@@ -107,7 +122,7 @@ class Store:
         """Wait until all keys are there. DistStoreError if that takes longer than `timeout`, by
         default the store's."""
         if keys:
-            self._in_time("wait", Request("wait", tuple(keys)), timeout)
+            self._in_time("wait", Request("wait", _keys("wait", keys)), timeout)
 
     def check(self, keys: Sequence[str], /) -> bool:
         """Whether all keys are there."""
@@ -117,16 +132,18 @@ class Store:
         """Set the value of a key if it is `expected_value`, or if the key is not there and
         `expected_value` is empty. Returns the value that the key has then; `expected_value` where
         the key is still not there."""
-        return self._now("compare_set", [key], _bytes(expected_value), _bytes(desired_value))[0]
+        values = [_bytes("compare_set", value) for value in (expected_value, desired_value)]
+        return self._now("compare_set", [key], *values)[0]
 
     def append(self, key: str, value: Value, /) -> None:
         """Add bytes at the end of a value, which begins empty."""
-        self._now("append", [key], _bytes(value))
+        self._now("append", [key], _bytes("append", value))
 
     def multi_get(self, keys: Sequence[str], /) -> List[bytes]:
         """The values of several keys, as soon as all are there. DistStoreError if that takes longer
         than the timeout."""
-        return self._in_time("multi_get", Request("get", tuple(keys)), None) if keys else []
+        request = Request("get", _keys("multi_get", keys))
+        return self._in_time("multi_get", request, None) if keys else []
 
     def multi_set(self, keys: Sequence[str], values: Sequence[Value], /) -> None:
         """Set the values of several keys at once."""
@@ -135,17 +152,17 @@ class Store:
                 f"multi_set: expected as many values as keys, got {len(keys)} keys and "
                 f"{len(values)} values"
             )
-        self._now("set", keys, *map(_bytes, values))
+        self._now("set", keys, *[_bytes("multi_set", value) for value in values])
 
     def queue_push(self, key: str, value: Value, /) -> None:
         """Put a value at the end of a queue."""
-        self._now("push", [key], _bytes(value))
+        self._now("push", [key], _bytes("queue_push", value))
 
     def queue_pop(self, key: str, block: bool = True) -> bytes:
         """Take the first value of a queue. Where the queue is empty this waits for a value, and
         raises DistStoreError after the timeout; without `block` it raises QueueEmptyError at once.
         """
-        request = Request("pop", (key,))
+        request = Request("pop", _keys("queue_pop", [key]))
         if block:
             return self._in_time("queue_pop", request, None, f"a value in the queue {key!r}")[0]
         found = self._ask(request, 0.0)

@@ -14,6 +14,11 @@ from treadle.distributed.checkpoint._file_reader import FileSystemReader
 from treadle.distributed.checkpoint.api import CheckpointException
 from treadle.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from treadle.distributed.checkpoint.filesystem import FileSystemWriter
+from treadle.distributed.checkpoint.fsspec_filesystem import FsspecReader, FsspecWriter
+from treadle.distributed.checkpoint.hf_storage import (
+    HuggingFaceStorageReader,
+    HuggingFaceStorageWriter,
+)
 from treadle.distributed.checkpoint.metadata import (
     BytesStorageMetadata,
     ChunkStorageMetadata,
@@ -42,6 +47,10 @@ __all__ = [
     "DefaultSavePlanner",
     "FileSystemReader",
     "FileSystemWriter",
+    "FsspecReader",
+    "FsspecWriter",
+    "HuggingFaceStorageReader",
+    "HuggingFaceStorageWriter",
     "LoadPlan",
     "LoadPlanner",
     "Metadata",

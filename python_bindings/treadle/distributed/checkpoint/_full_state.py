@@ -12,7 +12,7 @@ from treadle._C import Tensor
 from treadle.distributed.checkpoint._spread import is_spread, local_box, local_part
 from treadle.distributed.checkpoint.planner_helpers import narrow
 
-# Of a value to be sent: its key, the shape and dtype of a tensor, or the value itself.
+# The header of a value that is sent: its key, the shape and dtype of a tensor, or the value itself.
 _Header = Tuple[Hashable, Any, Any]
 
 

@@ -38,7 +38,7 @@ _FILES = "torch.distributed.checkpoint.filesystem"
 
 @dataclasses.dataclass
 class StorageInfo:
-    """Where a piece lies: the file, beside `.metadata`, and the bytes in it."""
+    """The place of a piece: the file, beside `.metadata`, and the bytes in it."""
 
     relative_path: str
     offset: int

@@ -32,6 +32,7 @@ def _is_leaf(value: Any, opens_all: bool) -> bool:
         return True
     return not any(
         isinstance(entry, Tensor)
+        or hasattr(entry, "__create_write_items__")
         or isinstance(entry, (Mapping, list))
         and not _is_leaf(entry, opens_all)
         for entry in entries

@@ -1,4 +1,4 @@
-"""Which box of a tensor this process has, where it is a DTensor."""
+"""The box that this process has of a DTensor."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -45,7 +45,7 @@ def local_box(tensor: Any) -> ChunkStorageMetadata:
     offsets, sizes = [], []
     for dim, length in enumerate(tensor.shape):
         ranges = _layout.ranges_of(dim, length, placements, mesh.shape, mesh.get_coordinate())
-        # Those that touch are one.
+        # Ranges that touch are one.
         if any(one[1] != other[0] for one, other in zip(ranges, ranges[1:])):
             raise ValueError(
                 f"save: expected one box of dimension {dim} in a process, got {ranges[:4]}, for "

@@ -1,4 +1,4 @@
-"""The storage of a save or a load that only names a place: a folder."""
+"""The storage of a save or a load that only names a place: a folder, or an address."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -21,14 +21,22 @@ def _storage_setup(
     if storage is None:
         if checkpoint_id is None:
             raise RuntimeError(f"{function}: expected checkpoint_id or {name}, got neither")
-        if "://" in os.fspath(checkpoint_id):
-            raise ValueError(
-                f"{function}: expected checkpoint_id to be a folder, got "
-                f"{os.fspath(checkpoint_id)[:200]!r}; give a {name} for other places"
-            )
-        storage = FileSystemReader(checkpoint_id) if reader else FileSystemWriter(checkpoint_id)
+        storage = _storage_at(function, name, checkpoint_id, reader)
     storage.reset(checkpoint_id)
     return storage
+
+
+def _storage_at(function: str, name: str, place: Union[str, os.PathLike], reader: bool) -> Any:
+    if "://" not in os.fspath(place):
+        return FileSystemReader(place) if reader else FileSystemWriter(place)
+    from treadle.distributed.checkpoint.fsspec_filesystem import FsspecReader, FsspecWriter
+
+    if not FsspecReader.validate_checkpoint_id(place):
+        raise ValueError(
+            f"{function}: expected checkpoint_id to be a folder, or an address that the package "
+            f"fsspec knows, got {os.fspath(place)[:200]!r}; give a {name} for other places"
+        )
+    return FsspecReader(place) if reader else FsspecWriter(place)
 
 
 def is_alone(no_dist: bool) -> bool:

@@ -34,7 +34,7 @@ class CheckpointException(BaseException):
 
     @property
     def failures(self) -> Dict[int, WRAPPED_EXCEPTION]:
-        """By rank: the exception and where it was raised."""
+        """The exception of each rank that failed, and where it was raised."""
         return self._failures
 
     def __str__(self) -> str:

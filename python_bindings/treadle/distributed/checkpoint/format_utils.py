@@ -65,7 +65,7 @@ class BroadcastingTorchSaveReader(StorageReader):
         self.coordinator_rank = coordinator_rank
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Nothing: the planner knows it from the state dictionary."""
+        """Metadata of no keys: the planner takes them from the state dictionary."""
         return Metadata({})
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:

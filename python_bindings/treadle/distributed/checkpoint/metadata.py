@@ -104,7 +104,7 @@ STORAGE_TYPES = Union[TensorStorageMetadata, BytesStorageMetadata]
 
 @dataclass
 class StorageMeta:
-    """Which checkpoint it is, and which call saved or loaded it."""
+    """The place of a checkpoint, and the names of the calls that saved and loaded it."""
 
     checkpoint_id: Union[str, os.PathLike, None] = None
     save_id: Optional[str] = None

@@ -90,7 +90,7 @@ def _create_write_items(fqn: str, value: Any) -> List[WriteItem]:
 def _overlap(
     saved: ChunkStorageMetadata, needed: ChunkStorageMetadata
 ) -> Optional[Tuple[List[int], List[int], List[int]]]:
-    """Where two boxes overlap: the offset in the first one, the offset in the second one, and the
+    """The overlap of two boxes: the offset in the first one, the offset in the second one, and the
     lengths. None where they do not."""
     begins = [max(a, b) for a, b in zip(saved.offsets, needed.offsets)]
     ends = [

@@ -15,10 +15,11 @@ from treadle.distributed.checkpoint._spread import is_spread
 from treadle.distributed.checkpoint.metadata import STATE_DICT_TYPE
 
 
-def _copied(value: Any, cached: Any) -> Any:
-    """A copy of tensors and containers, into the tensors of a former copy where they fit."""
+def _copied(value: Any, cached: Any, shared: bool = False) -> Any:
+    """A copy of tensors and containers, into the tensors of a former copy where they fit. `shared`
+    is whether tensors are in memory that other processes can have."""
     if is_spread(value):
-        return _copied_spread(value, cached)
+        return _copied_spread(value, cached, shared)
     if isinstance(value, Tensor):
         value = value.detach()
         fits = (
@@ -27,19 +28,21 @@ def _copied(value: Any, cached: Any) -> Any:
             and cached.dtype == value.dtype
         )
         place = cached if fits else _C.empty_like(value, device="cpu")
+        if shared and not fits:
+            place.share_memory_()
         return place.copy_(value)
     if isinstance(value, dict):
         old = cached if isinstance(cached, dict) else {}
-        return {key: _copied(entry, old.get(key)) for key, entry in value.items()}
+        return {key: _copied(entry, old.get(key), shared) for key, entry in value.items()}
     if type(value) in (list, tuple):
         same = type(cached) is type(value) and len(cached) == len(value)
         parts = zip(value, cached if same else [None] * len(value))
-        return type(value)(_copied(entry, former) for entry, former in parts)
+        return type(value)(_copied(entry, former, shared) for entry, former in parts)
     return copy.deepcopy(value)
 
 
-def _copied_spread(value: Any, cached: Any) -> Any:
-    part = _copied(value.to_local(), cached.to_local() if is_spread(cached) else None)
+def _copied_spread(value: Any, cached: Any, shared: bool) -> Any:
+    part = _copied(value.to_local(), cached.to_local() if is_spread(cached) else None, shared)
     return type(value).from_local(
         part,
         value.device_mesh,
@@ -70,7 +73,13 @@ class AsyncStager:
 
 @dataclass
 class StagingOptions:
-    """How DefaultStager copies; on the CPU there is one way, and a thread of its own, to choose."""
+    """How DefaultStager copies.
+
+    use_shared_memory: whether tensors go to memory that other processes can have, for
+        AsyncCheckpointerType.PROCESS.
+    use_async_staging: whether the copy is made in a thread of its own.
+    use_pinned_memory, use_non_blocking_copy: for devices; on the CPU they are refused.
+    """
 
     use_pinned_memory: bool = False
     use_shared_memory: bool = False
@@ -79,23 +88,23 @@ class StagingOptions:
 
 
 class DefaultStager(AsyncStager):
-    """Copies at once, or in a thread of its own with `use_async_staging`."""
+    """Copies at once, or in a thread of its own: see StagingOptions."""
 
     def __init__(self, config: Optional[StagingOptions] = None) -> None:
         self._config = config or StagingOptions()
-        for name in ("use_pinned_memory", "use_shared_memory", "use_non_blocking_copy"):
+        for name in ("use_pinned_memory", "use_non_blocking_copy"):
             if getattr(self._config, name):
                 raise ValueError(
-                    f"DefaultStager: expected {name}=False, got True; copies are made in ordinary "
-                    "memory"
+                    f"DefaultStager: expected {name}=False, got True; copies are made on the CPU"
                 )
         self._pool = ThreadPoolExecutor(1) if self._config.use_async_staging else None
         self._future: Optional[Future] = None
 
     def stage(self, state_dict: STATE_DICT_TYPE) -> Union[Future, STATE_DICT_TYPE]:
         if self._pool is None:
-            return _copied(state_dict, None)
-        self._future = self._pool.submit(_copied, state_dict, None)
+            return _copied(state_dict, None, self._config.use_shared_memory)
+        shared = self._config.use_shared_memory
+        self._future = self._pool.submit(_copied, state_dict, None, shared)
         return self._future
 
     def synchronize_staging(self) -> None:
@@ -117,6 +126,10 @@ class BlockingAsyncStager(AsyncStager):
             raise ValueError("BlockingAsyncStager: expected type_check=False, got True")
         self.cache_staged_state_dict = cache_staged_state_dict
         self.state_dict_cache: Optional[STATE_DICT_TYPE] = None
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """The attributes but for the copy, which does not go to another process."""
+        return {**vars(self), "state_dict_cache": None}
 
     def stage(self, state_dict: STATE_DICT_TYPE) -> Dict[str, Any]:
         copied = _copied(state_dict, self.state_dict_cache)

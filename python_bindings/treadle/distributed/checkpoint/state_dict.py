@@ -178,6 +178,26 @@ def get_state_dict(
     return _model_state(model, submodules, o), _optimizer_state_of(model, optimizers, o)
 
 
+def _with_names(model: Module, state: Dict[Any, Any], o: StateDictOptions) -> Dict[str, Any]:
+    """The state by names, where it is given by submodules, each with the state of its own."""
+    if not any(isinstance(key, Module) for key in state):
+        return state
+    warnings.warn(
+        "set_model_state_dict: a state by submodules is deprecated; give one by names",
+        FutureWarning,
+        stacklevel=3,
+    )
+    prefixes = {
+        module: _name_without_wrappers(model, name, o) + "."
+        for name, module in model.named_modules()
+    }
+    return {
+        prefixes[module] + key: value
+        for module, values in state.items()
+        for key, value in values.items()
+    }
+
+
 def _adapted(given: Dict[str, Any], targets: Dict[str, Any], o: StateDictOptions) -> Dict[str, Any]:
     """Values for the keys of the model, spread as its own are."""
     if o.broadcast_from_rank0:
@@ -211,6 +231,7 @@ def set_model_state_dict(
     o = (options or StateDictOptions())._checked()
     if not model_state_dict and not o.broadcast_from_rank0:
         return model.load_state_dict({}, strict=False)
+    model_state_dict = _with_names(model, model_state_dict, o)
     with no_grad():
         own = model.state_dict()
         keys = {_name_without_wrappers(model, key, o): key for key in own}

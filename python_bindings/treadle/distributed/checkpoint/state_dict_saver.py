@@ -30,7 +30,7 @@ AnyPath = Union[str, os.PathLike, None]
 
 
 class AsyncCheckpointerType(Enum):
-    """Where async_save() writes."""
+    """The writer of async_save(): a thread, or a process, which the first such save starts."""
 
     THREAD = "thread"
     PROCESS = "process"
@@ -147,11 +147,40 @@ def _background_group(group: Optional[dist.ProcessGroup]) -> Optional[dist.Proce
     return _background[given]
 
 
+def _saver(
+    kind: AsyncCheckpointerType,
+    process_group: Optional[dist.ProcessGroup],
+    alone: bool,
+    writer: StorageWriter,
+    planner: Optional[SavePlanner],
+    use_collectives: bool,
+) -> Callable[[Any], Metadata]:
+    """The function that saves a copy of the state."""
+    if kind == AsyncCheckpointerType.PROCESS:
+        from treadle.distributed.checkpoint import _background_process
+
+        group = None if alone else process_group or dist.group.WORLD
+        save_there = _background_process.saver_of(group)
+        return lambda states: save_there(
+            _background_process._Request(states, writer, planner, use_collectives)
+        )
+    wrapper = _DistWrapper(None if alone else _background_group(process_group), not alone, 0)
+    return lambda states: _save_state_dict(states, writer, wrapper, planner, use_collectives)
+
+
+_last: List[threading.Thread] = []  # the thread of the last task
+_beginning = threading.Lock()
+
+
 def _in_thread(task: Callable[[], Any]) -> Future:
-    """The future of a task in a thread that the program waits for before it ends."""
+    """The future of a task in a thread that the program waits for before it ends. Tasks run one
+    after the other, so that they run in the same order in all processes."""
     future: Future = Future()
+    before: List[threading.Thread] = []
 
     def run() -> None:
+        while before:
+            before.pop().join()
         try:
             result = task()
         except BaseException as error:
@@ -160,7 +189,10 @@ def _in_thread(task: Callable[[], Any]) -> Future:
             future.set_result(result)
 
     future.set_running_or_notify_cancel()
-    threading.Thread(target=run, name="async_save").start()
+    with _beginning:
+        before += _last
+        _last[:] = [threading.Thread(target=run, name="async_save")]
+        _last[0].start()
     return future
 
 
@@ -176,21 +208,25 @@ def async_save(
     no_dist: bool = False,
     use_collectives: bool = True,
 ) -> Union[Future, AsyncSaveResponse]:
-    """As save(), in a thread: the state is copied, and the program may change it at once. Returns
-    the future of the metadata; only one save into a folder may be under way. The other arguments
-    are those of save().
+    """Save a copy of the state in a thread: the program may change the state at once. Returns the
+    future of the metadata. A save waits for those before it. The other arguments are those of
+    save().
 
+    async_checkpointer_type: PROCESS to write in another process. It imports the main module of the
+        program, which therefore does its work below `if __name__ == "__main__"`; what is saved, the
+        writer and the planner have to be picklable.
     async_stager: makes the copy. Where it returns a future, so that the program has to wait before
         it changes the state, the result is an AsyncSaveResponse.
     """
-    if async_checkpointer_type != AsyncCheckpointerType.THREAD:
+    if not isinstance(async_checkpointer_type, AsyncCheckpointerType):
         raise ValueError(
-            "async_save: expected async_checkpointer_type to be THREAD, got "
-            f"{async_checkpointer_type}"
+            "async_save: expected async_checkpointer_type to be an AsyncCheckpointerType, got "
+            f"{async_checkpointer_type!r}"
         )
     writer = _storage_setup(storage_writer, checkpoint_id)
-    alone = is_alone(no_dist)
-    group = _DistWrapper(None if alone else _background_group(process_group), not alone, 0)
+    save_copy = _saver(
+        async_checkpointer_type, process_group, is_alone(no_dist), writer, planner, use_collectives
+    )
     stager = async_stager
     if stager is None:
         stager = writer if isinstance(writer, AsyncStager) else DefaultStager()
@@ -198,7 +234,7 @@ def async_save(
 
     def task() -> Metadata:
         states = staged.result() if isinstance(staged, Future) else staged
-        return _save_state_dict(states, writer, group, planner, use_collectives)
+        return save_copy(states)
 
     upload = _in_thread(task)
     if isinstance(staged, Future):

@@ -85,7 +85,7 @@ class _DistWrapper:
         return unpacked(found[0])
 
     def _reduced(self, step: str, local: Any, reduce_fun: Callable[[List[Any]], Any]) -> Any:
-        """In the coordinator: the result of `reduce_fun`, or the exception for all."""
+        """The result of `reduce_fun`, or the exception for all; None in all but the coordinator."""
         gathered = self.gather_object(local)
         if not self.is_coordinator:
             return None

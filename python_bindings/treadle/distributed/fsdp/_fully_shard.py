@@ -33,7 +33,7 @@ def fully_shard(
     module: Union[Module, List[Module]],
     *,
     mesh: Optional[DeviceMesh] = None,
-    reshard_after_forward: Optional[bool] = None,
+    reshard_after_forward: Union[bool, int, None] = None,
     shard_placement_fn: Optional[ShardPlacement] = None,
     mp_policy: MixedPrecisionPolicy = MixedPrecisionPolicy(),
     offload_policy: OffloadPolicy = OffloadPolicy(),
@@ -47,7 +47,9 @@ def fully_shard(
     mesh: of one dimension, by default all processes. With two, parameters are sharded along the
         second, and there are copies of the shards along the first.
     reshard_after_forward: whether parameters are freed between forward and backward. None: yes, but
-        not in the module that is called first, which backward needs at once.
+        not in the module that is called first, which backward needs at once. A number n, a divisor
+        of the number of processes that shard: n successive processes have all rows between them
+        meanwhile, so that backward gathers within those (on one machine, say).
     shard_placement_fn: the dimension along which a parameter is sharded; None for the first.
     ignored_params: parameters that stay as they are.
     Parameters that are DTensors already, on another dimension of the same mesh, are sharded once
@@ -55,7 +57,7 @@ def fully_shard(
     """
     modules = [module] if isinstance(module, Module) else list(module)
     for one in modules:
-        if isinstance(one, (ModuleList, ModuleDict)):
+        if isinstance(one, (ModuleList, ModuleDict)) and type(one).forward is Module.forward:
             raise ValueError(
                 f"fully_shard does not support containers that do not implement forward: {one}"
             )
@@ -63,11 +65,6 @@ def fully_shard(
             raise ValueError(
                 f"fully_shard: expected a module for the first time, got {type(one).__name__} again"
             )
-    if reshard_after_forward is not None and not isinstance(reshard_after_forward, bool):
-        raise ValueError(
-            "fully_shard: expected reshard_after_forward to be a bool or None, got "
-            f"{reshard_after_forward!r}; parameters are freed entirely or not at all"
-        )
     if not isinstance(offload_policy, OffloadPolicy):
         raise TypeError(
             "fully_shard: expected offload_policy to be an OffloadPolicy, got "
@@ -77,10 +74,11 @@ def fully_shard(
         mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     if mesh.device_type != "cpu":
         raise ValueError(f"fully_shard: expected a mesh of the cpu, got {mesh.device_type}")
+    dims = MeshDims(mesh)
     shard(
         modules,
-        MeshDims(mesh),
-        reshard_after_forward,
+        dims,
+        _checked_reshard(reshard_after_forward, dims.size),
         shard_placement_fn,
         mp_policy,
         ignored_params or set(),
@@ -88,6 +86,18 @@ def fully_shard(
     for one in modules:
         one.__class__ = _class_of(type(one))
     return module
+
+
+def _checked_reshard(given: Union[bool, int, None], size: int) -> Union[bool, int, None]:
+    """The argument reshard_after_forward; a bool where the number says the same."""
+    if given is None or isinstance(given, bool):
+        return given
+    if not isinstance(given, int) or given < 1 or size % given:
+        raise ValueError(
+            "fully_shard: expected reshard_after_forward to be a bool, None, or a divisor of the "
+            f"{size} processes that shard, got {given!r}"
+        )
+    return {1: False, size: True}.get(given, given)
 
 
 def _class_of(cls: type) -> type:
@@ -122,7 +132,8 @@ class FSDPModule:
     """The methods that fully_shard() gives to a module."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Of a class that fully_shard() made: a module of the original class, not sharded."""
+        """A module. A class that fully_shard() made gives one of the original class, which is not
+        sharded."""
         original = vars(cls).get("_fsdp_original")
         return super().__new__(cls) if original is None else original(*args, **kwargs)
 
@@ -174,6 +185,11 @@ class FSDPModule:
 
     def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
         """Whether parameters are freed between forward and backward."""
+        if not isinstance(reshard_after_forward, bool):
+            raise ValueError(
+                "set_reshard_after_forward: expected a bool, got "
+                f"{type(reshard_after_forward).__name__}"
+            )
         states = states_in(self) if recurse else [self._get_fsdp_state()]  # type: ignore[arg-type]
         for state in states:
             state.reshard_after_forward = reshard_after_forward
@@ -210,6 +226,12 @@ class FSDPModule:
 
     set_reduce_scatter_divide_factor = set_gradient_divide_factor
 
+    def set_force_sum_reduction_for_comms(self, enable: bool) -> None:
+        """Whether gradients are divided before they are sent, and summed, instead of averaged by
+        the communication."""
+        for group in self._groups(recurse=False):
+            group.sums = enable
+
     def set_reduce_scatter_unused_params(
         self, reduce_scatter_unused_params: bool, *, recurse: bool = True
     ) -> None:
@@ -229,8 +251,8 @@ class FSDPModule:
             group.unshard_in_backward = unshard_in_backward
 
     def reset_iter_state(self) -> None:
-        """Forget a forward or a backward that an exception ended, and its gradients. For the module
-        that is called first."""
+        """Forget a forward or a backward that an exception ended, and the gradients that are not
+        reduced. For the module that is called first. The next forward does it after a backward."""
         self._get_fsdp_state().reset()
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:

@@ -2,12 +2,16 @@
 
 Parameters of one dtype are sent in one call. A gather may begin before its parameters are needed,
 and a reduction ends after later layers have begun: both are communication beside computation.
+
+Between forward and backward the parameters are whole, or sharded over all processes, or sharded
+over a part of the processes: then each part has all rows, and backward gathers within it.
 """
 
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Dict, List, Optional, Tuple
 
 from treadle import _C
@@ -17,20 +21,30 @@ from treadle.autograd.grad_mode import no_grad
 from treadle.distributed.fsdp._parameter import MeshDims, ShardedParameter
 from treadle.distributed.fsdp._policies import MixedPrecisionPolicy
 
+_parts: Any = weakref.WeakKeyDictionary()  # of groups: the part with this process, by its size
+
+
+def _part_of(dims: MeshDims, size: int) -> Any:
+    """The group of this process and its neighbours: `size` successive ones of those that shard."""
+    known = _parts.setdefault(dims.group, {})
+    if size not in known:
+        first = dims.rank - dims.rank % size
+        ranks = dist.get_process_group_ranks(dims.group)[first : first + size]
+        known[size] = dist.new_group(ranks, use_local_synchronization=True)
+    return known[size]
+
 
 class _Gather:
     """A gather under way: the parameters, their flat rows of all processes, and the work."""
 
-    def __init__(self, parameters: List[ShardedParameter], dims: MeshDims) -> None:
+    def __init__(
+        self, parameters: List[ShardedParameter], dims: MeshDims, sent: Tensor, group: Any
+    ) -> None:
         self.parameters = parameters
         self.sizes = [p.padded for p in parameters]
-        total, dtype = sum(self.sizes), parameters[0].used_dtype
-        sent = _C.empty(total, dtype=dtype)
-        for parameter, place in zip(parameters, sent.split(self.sizes)):
-            parameter.write_rows(place)
-        self.rows = _C.empty(dims.size, total, dtype=dtype)
+        self.rows = _C.empty(dims.size, sum(self.sizes), dtype=sent.dtype)
         self.work: Any = dist.all_gather_into_tensor(
-            self.rows.view(-1), sent, group=dims.group, async_op=True
+            self.rows.view(-1), sent.view(-1), group=group, async_op=True
         )
 
     def finish(self) -> None:
@@ -39,6 +53,15 @@ class _Gather:
         columns = self.rows.split(self.sizes, dim=1)
         for parameter, rows in zip(self.parameters, columns):
             parameter.fill(rows.unbind(0))
+
+
+def _own_rows(parameters: List[ShardedParameter], dims: MeshDims) -> _Gather:
+    """The gather of the rows that each process has."""
+    sizes = [p.padded for p in parameters]
+    sent = _C.empty(sum(sizes), dtype=parameters[0].used_dtype)
+    for parameter, place in zip(parameters, sent.split(sizes)):
+        parameter.write_rows(place)
+    return _Gather(parameters, dims, sent, dims.group)
 
 
 class _Reduction:
@@ -56,12 +79,19 @@ class _Reduction:
         dims, total = group.dims, sum(self.sizes)
         sent = _C.empty(dims.size, total, dtype=dtype)
         for (parameter, gradient), place in zip(gradients, sent.split(self.sizes, dim=1)):
-            parameter.split_gradient(gradient, place.unbind(0))
-        self.op = dist.ReduceOp.AVG if group.divide_factor is None else dist.ReduceOp.SUM
-        if group.divide_factor is not None:
-            sent /= group.divide_factor
+            parameter.split(gradient, place.unbind(0))
+        factor = group.divide_factor
+        if factor is None and group.sums:
+            factor = dims.size if dims.copies is None else dims.size * dims.copies.size()
+        self.op = dist.ReduceOp.AVG if factor is None else dist.ReduceOp.SUM
+        if factor is not None:
+            sent /= factor
         self.rows = _C.empty(total, dtype=dtype)
-        self.work: Any = dist.reduce_scatter_tensor(
+        self.work: Any = None
+        if group.comm_hook is not None and dims.copies is None:
+            group.comm_hook(sent.view(-1), self.rows)
+            return
+        self.work = dist.reduce_scatter_tensor(
             self.rows, sent.view(-1), self.op, dims.group, async_op=True
         )
 
@@ -69,7 +99,8 @@ class _Reduction:
         """Wait, and give the rows to the parameters. With copies of the shards, these are averaged
         as well, unless a later backward does that."""
         group = self.group
-        self.work.wait()
+        if self.work is not None:
+            self.work.wait()
         if group.dims.copies is not None:
             key = tuple(map(id, self.parameters))
             before = group.partly_reduced.pop(key, None)
@@ -78,7 +109,10 @@ class _Reduction:
             if not group.requires_all_reduce:
                 group.partly_reduced[key] = self.rows
                 return
-            dist.all_reduce(self.rows, self.op, group.dims.copies)
+            if group.comm_hook is not None:
+                group.comm_hook(self.rows)
+            else:
+                dist.all_reduce(self.rows, self.op, group.dims.copies)
         if group.all_reduce_hook is not None:
             group.all_reduce_hook(self.rows)
         for parameter, rows in zip(self.parameters, self.rows.split(self.sizes)):
@@ -102,31 +136,49 @@ class ParameterGroup:
         self.reduce_unused = False
         self.keep_memory = False
         self.divide_factor: Optional[float] = None
+        self.sums = False  # whether sums are sent, and divided by this, where averages would be
         self.all_reduce_hook: Any = None
+        self.comm_hook: Any = None  # reduces gradients in place of the average
         self.partly_reduced: Dict[Tuple[int, ...], Tensor] = {}
         self._gathers: List[_Gather] = []
+        # The rows that this process keeps for its part of the processes, by dtype.
+        self._part_rows: Dict[_C.dtype, Tensor] = {}
+        self._part: Any = None
         self._ready: set = set()
         self._listening: Dict[int, Any] = {}
         self.when_ready: Any = None  # called when backward has made all gradients
 
     # ---- parameters ----
 
-    def begin_unshard(self) -> None:
-        """Begin the gather, unless the parameters are there or under way."""
+    def _by_dtype(self) -> Dict[_C.dtype, List[ShardedParameter]]:
+        found: Dict[_C.dtype, List[ShardedParameter]] = {}
+        for parameter in self.parameters:
+            found.setdefault(parameter.used_dtype, []).append(parameter)
+        return found
+
+    def begin_unshard(self, in_backward: bool = False) -> None:
+        """Begin the gather, unless the parameters are there or under way. In backward they are
+        those of the last forward, which a part of the processes may have."""
         if self.is_unsharded or self._gathers:
             return
-        by_dtype: Dict[_C.dtype, List[ShardedParameter]] = {}
+        if not in_backward:
+            self._part_rows = {}
         for parameter in self.parameters:
             parameter.take_from_module()
-            by_dtype.setdefault(parameter.used_dtype, []).append(parameter)
         with no_grad():
-            self._gathers = [_Gather(part, self.dims) for part in by_dtype.values()]
+            for dtype, parameters in self._by_dtype().items():
+                rows = self._part_rows.get(dtype)
+                self._gathers.append(
+                    _own_rows(parameters, self.dims)
+                    if rows is None
+                    else _Gather(parameters, self.dims, rows, self._part)
+                )
 
-    def unshard(self) -> None:
+    def unshard(self, in_backward: bool = False) -> None:
         """Give the module its whole parameters."""
         if self.is_unsharded:
             return
-        self.begin_unshard()
+        self.begin_unshard(in_backward)
         gathers, self._gathers = self._gathers, []
         with no_grad():
             for gather in gathers:
@@ -142,9 +194,25 @@ class ParameterGroup:
             gather.work.wait()
         self._gathers = []
 
-    def reshard(self) -> None:
-        """Free the whole parameters."""
+    def keep_part(self, size: int) -> None:
+        """Keep the rows that this process has to have for backward, where parts of `size` processes
+        have all rows between them. Called before reshard()."""
+        self._part = _part_of(self.dims, size)
+        each = self.dims.size // size  # processes whose rows this one keeps
+        first = self.dims.rank % size * each
+        with no_grad():
+            for dtype, parameters in self._by_dtype().items():
+                sizes = [p.padded for p in parameters]
+                rows = _C.empty(each, sum(sizes), dtype=dtype)
+                for parameter, place in zip(parameters, rows.split(sizes, dim=1)):
+                    parameter.split(parameter.whole(), place.unbind(0), first)
+                self._part_rows[dtype] = rows
+
+    def reshard(self, keeps_part: bool = False) -> None:
+        """Free the whole parameters, and what keep_part() kept unless `keeps_part`."""
         self.drop_gathers()
+        if not keeps_part:
+            self._part_rows = {}
         if not self.is_unsharded:
             return
         for parameter in self.parameters:
@@ -197,7 +265,7 @@ class ParameterGroup:
         self._ready = set()
         if not self.reduce_gradients:
             for parameter in self.parameters:
-                parameter.keep_gradient(self.precision.reduce_dtype)
+                parameter.keep_gradient(self.precision.reduce_dtype or parameter.sharded.dtype)
             return []
         by_dtype: Dict[_C.dtype, List[Tuple[ShardedParameter, Tensor]]] = {}
         with no_grad():
@@ -206,7 +274,7 @@ class ParameterGroup:
                 if gradient is None and self.reduce_unused and parameter.sharded.requires_grad:
                     gradient = _C.zeros(parameter.shape, dtype=parameter.used_dtype)
                 if gradient is not None:
-                    dtype = self.precision.reduce_dtype or gradient.dtype
+                    dtype = self.precision.reduce_dtype or parameter.sharded.dtype
                     by_dtype.setdefault(dtype, []).append((parameter, gradient))
             return [_Reduction(self, part, dtype) for dtype, part in by_dtype.items()]
 

@@ -48,7 +48,7 @@ class MeshDims:
         self.copies = mesh.get_group(0) if mesh.ndim == 2 else None
 
     def placements(self, shard: Placement) -> List[Placement]:
-        """Those of a tensor that is sharded so."""
+        """The placements of a tensor on the mesh, of the one on the dimension that shards."""
         return [shard] if self.copies is None else [Replicate(), shard]
 
 
@@ -108,6 +108,7 @@ class ShardedParameter:
                 setattr(self.sharded, name, value)
         self.unsharded: Any = None
         self.is_unsharded = False
+        self.is_summoned = False  # the module has it whole, outside of forward and backward
         self.accumulated: Optional[Tensor] = None  # gradients that were not reduced
         self._memory: Any = None
         self.give(self.sharded)
@@ -186,6 +187,10 @@ class ShardedParameter:
             self._memory = None
         self.spec = self.sharded._spec
         self.give(self.sharded)
+
+    def whole(self) -> Tensor:
+        """The elements of the whole parameter, which is there."""
+        return self._memory
 
     def local(self) -> Tensor:
         """This process's rows."""
@@ -269,20 +274,22 @@ class ShardedParameter:
             return before if found is None else found
         return before + found.to(before.dtype)
 
-    def keep_gradient(self, dtype: Optional[_C.dtype]) -> None:
+    def keep_gradient(self, dtype: _C.dtype) -> None:
         """Keep the gradient for a later reduction."""
         gradient = self.take_gradient()
         if gradient is not None:
-            self.accumulated = gradient if dtype is None else gradient.to(dtype)
+            self.accumulated = gradient.to(dtype)
 
-    def split_gradient(self, gradient: Tensor, places: Sequence[Tensor]) -> None:
-        """Write the rows of each process to its flat tensor of `padded` elements."""
-        dim, each, begin = self.shard.dim, self._each(), 0
+    def split(self, tensor: Tensor, places: Sequence[Tensor], first: int = 0) -> None:
+        """Write the rows of a whole tensor, those of each process from `first` on, to their flat
+        tensors of `padded` elements."""
+        dim, each = self.shard.dim, self._each()
+        begin = each * first
         for place in places:
             count = max(min(each, self.shape[dim] - begin), 0)
             target = place.view(self._padded_shape())
             if count:
-                target.narrow(dim, 0, count).copy_(gradient.narrow(dim, begin, count))
+                target.narrow(dim, 0, count).copy_(tensor.narrow(dim, begin, count))
             if count < each:
                 target.narrow(dim, count, each - count).zero_()
             begin += count

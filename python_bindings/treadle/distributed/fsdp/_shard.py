@@ -6,7 +6,7 @@ common.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
 from treadle._C import Tensor
 from treadle.distributed.fsdp._group import ParameterGroup
@@ -42,7 +42,7 @@ def own_parameters(modules: List[Module], ignored: Iterable[Any]) -> List[Tuple[
 def shard(
     modules: List[Module],
     dims: MeshDims,
-    reshard_after_forward: Optional[bool],
+    reshard_after_forward: Union[bool, int, None],
     placement: Optional[ShardPlacement],
     policy: MixedPrecisionPolicy,
     ignored: Iterable[Any],
@@ -53,15 +53,15 @@ def shard(
         how = placement(parameter) if placement is not None else None
         if how is not None and how.dim < 0:
             how = Shard(how.dim + parameter.dim())
-        dtype = policy.param_dtype if parameter.is_floating_point() else None
+        dtype = policy._dtype_of(parameter) if parameter.is_floating_point() else None
         parameters.append(ShardedParameter(parameter, places, dims, how, dtype))
     group = ParameterGroup(parameters, dims, policy) if parameters else None
     return State(modules, group, policy, reshard_after_forward)
 
 
 def apply_to_rows(state: State, fn: Callable[[Tensor], Tensor], apply: Callable[[], Any]) -> None:
-    """What `apply`, the _apply() of a module, does with `fn` to its parameters, done to the rows of
-    those that are sharded."""
+    """Change a module by `apply`, its _apply() with `fn`: of the parameters that are sharded, `fn`
+    changes the rows."""
     group = state.group
     if group is None:
         apply()

@@ -11,7 +11,7 @@ first module that is called is the root: it ends each backward.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set, Union
 
 from treadle import _C
 from treadle._C import Tensor
@@ -62,12 +62,13 @@ class State:
         modules: List[Module],
         group: Optional[ParameterGroup],
         precision: MixedPrecisionPolicy,
-        reshard_after_forward: Optional[bool],
+        reshard_after_forward: Union[bool, int, None],
     ) -> None:
         self.modules = modules
         self.group = group
         self.precision = precision
-        # None: as it is best, True but in the root, whose parameters backward needs first.
+        # None: as it is best, True but in the root, whose parameters backward needs first. A
+        # number: so many processes have all rows between forward and backward.
         self.reshard_after_forward = reshard_after_forward
         self.shared: Optional[Shared] = None
         self.is_root = False
@@ -76,7 +77,7 @@ class State:
         self.prefetch_in_backward: Optional[List[State]] = None
         self.prefetches_next = True  # in forward, where the program does not say what
         self.casts_as_root = False  # inputs, if it is the root
-        self._left = 0  # modules of the list whose forward has not ended
+        self._left: Set[Module] = set()  # modules of the list whose forward has not ended
         if group is not None:
             group.when_ready = self.gradients_are_there
         for module in modules:
@@ -113,19 +114,36 @@ class State:
     def reshards_after_forward(self) -> bool:
         """Whether the parameters are freed between forward and backward."""
         given = self.reshard_after_forward
-        return not self.is_root if given is None else given
+        return not self.is_root if given is None else bool(given)
+
+    def _reshard_after_forward(self, group: ParameterGroup, has_backward: bool) -> None:
+        size = self.reshard_after_forward
+        keeps = (
+            has_backward
+            and size is not None
+            and size is not True
+            and group.is_unsharded
+            and group.unshard_in_backward
+        )
+        if keeps:
+            group.keep_part(int(size))  # type: ignore[arg-type]
+        group.reshard(keeps_part=keeps)
 
     def _pre_forward(self, module: Module, args: tuple, kwargs: dict) -> Any:
-        self.ready()
+        if self.ready().in_backward and _C._current_backward() < 0:
+            self.reset()  # an exception ended a backward
         dtype = self.precision.param_dtype
         casts = self.precision.cast_forward_inputs or (self.is_root and self.casts_as_root)
         if casts and dtype is not None:
             args, kwargs = tree_map(lambda v: converted(v, dtype), (args, kwargs))
-        if not self.in_backward:  # else an activation is computed again
-            if self._left == 0:
-                self._left = len(self.modules)
+        if self.in_backward:  # an activation is computed again
             if self.group is not None:
-                self._gather_for_forward(self.group, tree_leaves((args, kwargs)))
+                self.group.unshard(in_backward=True)
+            return args, kwargs
+        if module not in self._left:  # all have ended, or an exception ended a forward
+            self._left = set(self.modules)
+        if self.group is not None:
+            self._gather_for_forward(self.group, tree_leaves((args, kwargs)))
         return args, kwargs
 
     def _gather_for_forward(self, group: ParameterGroup, inputs: List[Any]) -> None:
@@ -171,8 +189,8 @@ class State:
             output = tree_map(lambda v: converted(v, dtype), output)
         if self.in_backward:
             return output
-        self._left = max(self._left - 1, 0)
-        if self._left == 0:
+        self._left.discard(module)
+        if not self._left:
             listens = self._listen_to(output)
             # An output without tensors says nothing of its backward, which needs the parameters.
             if (
@@ -180,10 +198,10 @@ class State:
                 and self.reshards_after_forward()
                 and (listens or not _C.is_grad_enabled())
             ):
-                self.group.reshard()
+                self._reshard_after_forward(self.group, listens)
         else:
             self._listen_to(output)
-        if self.is_root and self._left == 0:
+        if self.is_root and not self._left:
             self._end_of_root_forward()
         return output
 
@@ -216,10 +234,10 @@ class State:
             return
         self.in_backward = True
         if self.group.unshard_in_backward:
-            self.group.unshard()
+            self.group.unshard(in_backward=True)
         for state in self._next_in_backward():
             if state.group is not None and state.group.unshard_in_backward:
-                state.group.begin_unshard()
+                state.group.begin_unshard(in_backward=True)
 
     def _next_in_backward(self) -> List[State]:
         if self.prefetch_in_backward is not None:
@@ -235,8 +253,8 @@ class State:
         if self.group.reshard_after_backward:
             self.group.reshard()
         self.in_backward = False
-        # Which parameters a process uses decides when it comes here: where they use different ones,
-        # all reduce at the end of backward, in one order.
+        # Processes that use different parameters come here in different orders. They reduce at the
+        # end of backward, in one order.
         if not self.group.reduce_unused:
             self._reduce(self.group)
 
@@ -276,7 +294,7 @@ class State:
         """Forget a forward or a backward that an exception ended."""
         shared = self.ready()
         for state in shared.states:
-            state.in_backward, state._left = False, 0
+            state.in_backward, state._left = False, set()
             if state.group is not None:
                 state.group.reshard()
                 state.group.forget()

@@ -29,15 +29,18 @@ def summoned(
     states: List[State], writeback: bool, rank0_only: bool, with_grads: bool
 ) -> Iterator[None]:
     """A block in which the modules have whole parameters; what is written to them is kept with
-    `writeback`. With `rank0_only` the other processes keep their rows."""
-    parameters = [p for state in states if state.group is not None for p in state.group.parameters]
+    `writeback`. With `rank0_only` the other processes keep their rows. Parameters that are whole by
+    a block around this one stay so."""
+    groups = [state.group for state in states if state.group is not None]
+    parameters = [p for group in groups for p in group.parameters if not p.is_summoned]
     for state in states:
         if state.in_backward:
             raise AssertionError(
                 "summon_full_params: expected no forward or backward under way, got one"
             )
-        if state.group is not None:
-            state.group.reshard()
+    for group in groups:
+        if not any(p.is_summoned for p in group.parameters):
+            group.reshard()
     with no_grad():
         wholes = [_whole(parameter, with_grads) for parameter in parameters]
     keeps = not rank0_only or dist.get_rank() == 0
@@ -46,10 +49,13 @@ def summoned(
             parameter.give(whole)
     else:
         wholes = []
+    for parameter in parameters:
+        parameter.is_summoned = True
     try:
         yield
     finally:
         for parameter in parameters:
+            parameter.is_summoned = False
             parameter.give(parameter.sharded)
         if writeback:
             with no_grad():

@@ -64,7 +64,7 @@ def spread(model: Module, state: State) -> State:
 
 
 def scattered(model: Module, state: Optional[State]) -> State:
-    """The same, of the state in the first process."""
+    """The state with DTensors in all processes, of one with whole tensors in the first."""
     parameters = {name: parameter for parameter, name in names_of(model).items()}
     flat: Dict[Any, Any] = {}
     if dist.get_rank() == 0:

@@ -6,6 +6,7 @@ modules inside, and gives parameters their values.
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from treadle import _C
@@ -25,42 +26,73 @@ _HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
 STAY_WHOLE = (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
 
 
+_NAMES = ("_fsdp_copies", "_fsdp_shards")
+
+
 def mesh_of(group: Any, given: Optional[DeviceMesh], strategy: ShardingStrategy) -> DeviceMesh:
     """The mesh of a strategy."""
     if given is not None and group is not None:
         raise ValueError("Cannot pass both process_group and device_mesh at the same time.")
-    names = ("_fsdp_copies", "_fsdp_shards")
     if strategy in _HYBRID:
-        if isinstance(group, tuple) and len(group) == 2:
-            raise ValueError(
-                "FullyShardedDataParallel: expected device_mesh of two dimensions for "
-                f"{strategy}, got a pair of groups"
-            )
-        if given is None or given.ndim != 2:
-            got = "none" if given is None else f"one of {given.ndim}"
-            raise ValueError(
-                f"FullyShardedDataParallel: expected device_mesh of two dimensions for {strategy}, "
-                f"got {got}"
-            )
-        return given
+        return _hybrid_mesh(group, given, strategy)
     if given is not None and given.ndim != 1 and strategy != ShardingStrategy.NO_SHARD:
         raise ValueError(
             f"FullyShardedDataParallel: expected device_mesh of one dimension for {strategy}, got "
             f"one of {given.ndim}"
         )
     if strategy == ShardingStrategy.NO_SHARD:
-        if given is not None and given.ndim == 2 and given.size(1) == 1:
-            return given
-        if given is not None or group not in (None, dist.group.WORLD):
-            raise ValueError(
-                "FullyShardedDataParallel: expected all processes for NO_SHARD, got some of them"
-            )
-        return init_device_mesh("cpu", (dist.get_world_size(), 1), mesh_dim_names=names)
+        return _copies_mesh(group, given)
     if given is not None:
         return given
     if group is not None and group is not dist.group.WORLD:
         return DeviceMesh.from_group(group, "cpu")
     return init_device_mesh("cpu", (dist.get_world_size(),))
+
+
+def _hybrid_mesh(group: Any, given: Optional[DeviceMesh], strategy: ShardingStrategy) -> DeviceMesh:
+    """A mesh of two dimensions: copies, shards."""
+    if given is not None:
+        if given.ndim != 2:
+            raise ValueError(
+                f"FullyShardedDataParallel: expected device_mesh of two dimensions for {strategy}, "
+                f"got one of {given.ndim}"
+            )
+        return given
+    if group is None:
+        world = dist.get_world_size()
+        local = int(os.environ.get("LOCAL_WORLD_SIZE", world))
+        if local < 1 or world % local:
+            raise ValueError(
+                f"FullyShardedDataParallel: expected the same number of processes on each machine "
+                f"for {strategy}, got {local} here of {world}; give device_mesh"
+            )
+        return init_device_mesh("cpu", (world // local, local), mesh_dim_names=_NAMES)
+    if not isinstance(group, tuple) or len(group) != 2:
+        raise ValueError(
+            f"FullyShardedDataParallel: expected a pair of groups, or device_mesh, for {strategy}, "
+            f"got {type(group).__name__}"
+        )
+    shards, copies = group
+    mine: List[List[int]] = [[] for _ in range(dist.get_world_size(copies))]
+    dist.all_gather_object(mine, dist.get_process_group_ranks(shards), group=copies)
+    return DeviceMesh.from_group([copies, shards], "cpu", mine, mesh_dim_names=_NAMES)
+
+
+def _copies_mesh(group: Any, given: Optional[DeviceMesh]) -> DeviceMesh:
+    """A mesh whose second dimension, which shards, is 1."""
+    if given is not None and given.ndim == 2 and given.size(1) == 1:
+        return given
+    copies = given.get_group() if given is not None and given.ndim == 1 else group
+    if given is not None and given.ndim > 1:
+        raise ValueError(
+            "FullyShardedDataParallel: expected device_mesh of one dimension for "
+            f"{ShardingStrategy.NO_SHARD}, got one of {given.ndim}"
+        )
+    if copies is None or copies is dist.group.WORLD:
+        return init_device_mesh("cpu", (dist.get_world_size(), 1), mesh_dim_names=_NAMES)
+    alone = dist.new_group([dist.get_rank()], use_local_synchronization=True)
+    mesh = [[rank] for rank in dist.get_process_group_ranks(copies)]
+    return DeviceMesh.from_group([copies, alone], "cpu", mesh, mesh_dim_names=_NAMES)
 
 
 def policy_of(mixed: Optional[MixedPrecision]) -> MixedPrecisionPolicy:

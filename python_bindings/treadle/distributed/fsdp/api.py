@@ -81,12 +81,12 @@ class FullStateDictConfig(StateDictConfig):
 
 @dataclass
 class LocalStateDictConfig(StateDictConfig):
-    """Nothing more."""
+    """The settings of LOCAL_STATE_DICT."""
 
 
 @dataclass
 class ShardedStateDictConfig(StateDictConfig):
-    """Nothing more: sharded tensors are DTensors."""
+    """The settings of SHARDED_STATE_DICT, whose sharded tensors are DTensors."""
 
     _use_dtensor: bool = True
 
@@ -107,14 +107,14 @@ class FullOptimStateDictConfig(OptimStateDictConfig):
 
 @dataclass
 class LocalOptimStateDictConfig(OptimStateDictConfig):
-    """Nothing more."""
+    """The settings of LOCAL_STATE_DICT for optimisers."""
 
     offload_to_cpu: bool = False
 
 
 @dataclass
 class ShardedOptimStateDictConfig(OptimStateDictConfig):
-    """Nothing more: sharded tensors are DTensors."""
+    """The settings of SHARDED_STATE_DICT for optimisers, whose sharded tensors are DTensors."""
 
     _use_dtensor: bool = True
 

@@ -11,6 +11,7 @@ forward and backward. Each wrapped module is gathered, freed and reduced as one.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
 
@@ -63,8 +64,9 @@ from treadle.nn import Module, Parameter
 class FullyShardedDataParallel(States, Module):
     """Calls `module`, whose parameters are spread over the processes.
 
-    process_group, device_mesh: the processes; by default all. The HYBRID strategies need a mesh of
-        two dimensions.
+    process_group, device_mesh: the processes; by default all. For the HYBRID strategies a mesh of
+        two dimensions, or a pair of groups: that which shards, and that of the copies. By default
+        they shard over the processes of a machine (LOCAL_WORLD_SIZE, which launchers set).
     sharding_strategy: what is spread; FULL_SHARD by default.
     cpu_offload: whether sharded parameters are on the CPU, where they are in any case.
     auto_wrap_policy: which modules inside are wrapped as well, with the same arguments.
@@ -162,7 +164,7 @@ class FullyShardedDataParallel(States, Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            return getattr(super().__getattr__("_modules")[WRAPPED], name)
+            return getattr(super().__getattr__(WRAPPED), name)
 
     def __getitem__(self, key: int) -> Any:
         return self.module[key]  # type: ignore[index]
@@ -184,8 +186,8 @@ class FullyShardedDataParallel(States, Module):
     def apply(self, fn: Callable[[Module], None]) -> FullyShardedDataParallel:
         """Call a function with each module, which has its whole parameters meanwhile. What is
         written to them is kept."""
-        with FullyShardedDataParallel.summon_full_params(self):
-            super().apply(fn)
+        with FullyShardedDataParallel.summon_full_params(self, recurse=False):
+            super().apply(fn)  # wrappers inside have theirs whole in their own apply()
         return self
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[Tuple[str, Parameter]]:
@@ -225,7 +227,12 @@ class FullyShardedDataParallel(States, Module):
 
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Any:
         """Scale the gradients so that the norm of all of them, in all processes, is at most
-        `max_norm`. Returns the norm. All processes call it."""
+        `max_norm`. Returns the norm. All processes call it. RuntimeError for a wrapper inside
+        another one."""
+        if not self.check_is_root():
+            raise RuntimeError(
+                "clip_grad_norm_: expected the outermost wrapper, got one inside another"
+            )
         with no_grad():
             sharded: List[Any] = []
             others: List[Any] = []
@@ -264,11 +271,27 @@ class FullyShardedDataParallel(States, Module):
         return _C.maximum(mine, rest) if is_max else (mine + rest).pow(1.0 / kind)
 
     def register_comm_hook(self, state: Any, hook: Callable) -> None:
-        """Refused: gradients are averaged in one way."""
-        raise ValueError(
-            f"register_comm_hook: expected none, got {hook!r} (state {type(state).__name__}); "
-            "MixedPrecision(reduce_dtype=...) sets the dtype in which gradients are averaged"
-        )
+        """Let a function reduce gradients in place of the average.
+
+        hook(state, gradient, output): writes to `output` (n elements) this process's part of the
+            sum or average over processes of `gradient` (n times the number of processes).
+        hook(state, gradient): with NO_SHARD, changes `gradient` in place.
+        RuntimeError for a wrapper inside another one, ValueError for the HYBRID strategies.
+        """
+        if not self.check_is_root():
+            raise RuntimeError(
+                "register_comm_hook: expected the outermost wrapper, got one inside another"
+            )
+        groups = [s.group for s in states_in(self) if s.group is not None]
+        if any(group.dims.copies is not None and group.dims.size > 1 for group in groups):
+            raise ValueError(
+                "register_comm_hook: expected a strategy without both shards and copies, got "
+                f"{self.sharding_strategy}"
+            )
+        for group in groups:
+            if group.comm_hook is not None:
+                raise AssertionError("register_comm_hook: expected no hook so far, got another")
+            group.comm_hook = functools.partial(hook, state)
 
     # ---- whole parameters ----
 

@@ -16,7 +16,7 @@ from treadle.autograd.grad_mode import no_grad
 
 
 class ShardedGradScaler(GradScaler):
-    """As GradScaler, for the processes of a group, by default all.
+    """A GradScaler for the processes of a group, by default all.
 
     scaler.scale(loss).backward()
     scaler.step(optimizer)
@@ -49,7 +49,7 @@ class ShardedGradScaler(GradScaler):
                     continue
                 if parameter.grad.dtype == _C.float16 and not allow_fp16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                # Of a gradient that is spread, what this process has.
+                # The part that this process has of a gradient that is spread.
                 grads.append(getattr(parameter.grad, "_local_tensor", parameter.grad))
         found = found_inf.to(inv_scale.device, copy=True)
         if grads:

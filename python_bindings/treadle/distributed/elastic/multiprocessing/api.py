@@ -63,9 +63,15 @@ class PContext(ABC):
         envs: Dict[int, Dict[str, str]],
         logs_specs: LogsSpecs,
         log_line_prefixes: Optional[Dict[int, str]] = None,
+        numa_options: Any = None,
         duplicate_stdout_filters: Optional[List[str]] = None,
         duplicate_stderr_filters: Optional[List[str]] = None,
     ) -> None:
+        if numa_options is not None:
+            raise ValueError(
+                "start_processes: expected numa_options = None, as workers are not bound to the "
+                f"CPUs near a device, got {type(numa_options).__name__}"
+            )
         if set(args) != set(range(len(args))) or set(args) != set(envs):
             raise RuntimeError(
                 f"start_processes: expected args and envs for the local ranks 0, 1, ..., got "
@@ -75,6 +81,7 @@ class PContext(ABC):
         self.entrypoint = entrypoint
         self.args = args
         self.nprocs = len(args)
+        self._processes: Dict[int, Any] = {}  # those that have begun, by local rank
         self.dest: LogsDest = logs_specs.reify(envs)
         self.envs = {
             rank: {**env, "TORCHELASTIC_ERROR_FILE": self.dest.error_files[rank]}
@@ -116,9 +123,9 @@ class PContext(ABC):
     def _poll(self) -> Optional[RunProcsResult]:
         """The result when all have ended, or one has failed; None before."""
 
-    @abstractmethod
     def pids(self) -> Dict[int, int]:
         """The ids of the processes, by local rank."""
+        return {rank: process.pid for rank, process in self._processes.items()}
 
     @abstractmethod
     def _is_alive(self, rank: int) -> bool:

@@ -19,15 +19,6 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-def _no_numa(numa_options: Any) -> None:
-    if numa_options is not None:
-        kind = type(numa_options).__name__
-        raise ValueError(
-            f"start_processes: expected numa_options = None, as workers are not bound to the CPUs "
-            f"near a device, got {kind}"
-        )
-
-
 def _end_with_agent() -> None:
     """Have the system end this process when the thread that began it ends."""
     prctl = getattr(_libc, "prctl", None)
@@ -43,31 +34,6 @@ def _output(path: str) -> Optional[TextIO]:
 class SubprocessContext(PContext):
     """Workers that are programs. Each is the leader of a session, to which the processes that it
     starts belong."""
-
-    def __init__(
-        self,
-        name: str,
-        entrypoint: str,
-        args: Dict[int, tuple],
-        envs: Dict[int, Dict[str, str]],
-        logs_specs: LogsSpecs,
-        log_line_prefixes: Optional[Dict[int, str]] = None,
-        numa_options: Any = None,
-        duplicate_stdout_filters: Optional[List[str]] = None,
-        duplicate_stderr_filters: Optional[List[str]] = None,
-    ) -> None:
-        _no_numa(numa_options)
-        super().__init__(
-            name,
-            entrypoint,
-            args,
-            envs,
-            logs_specs,
-            log_line_prefixes,
-            duplicate_stdout_filters,
-            duplicate_stderr_filters,
-        )
-        self._processes: Dict[int, subprocess.Popen] = {}
 
     def _start_one(self, rank: int) -> None:
         files = [_output(self.dest.stdouts[rank]), _output(self.dest.stderrs[rank])]
@@ -93,10 +59,6 @@ class SubprocessContext(PContext):
         if None in codes.values():
             return None
         return self._result({}, dict.fromkeys(codes))
-
-    def pids(self) -> Dict[int, int]:
-        """The ids of the processes, by local rank."""
-        return {rank: process.pid for rank, process in self._processes.items()}
 
     def _is_alive(self, rank: int) -> bool:
         return self._processes[rank].poll() is None
@@ -133,21 +95,11 @@ class MultiprocessContext(PContext):
         duplicate_stdout_filters: Optional[List[str]] = None,
         duplicate_stderr_filters: Optional[List[str]] = None,
     ) -> None:
-        _no_numa(numa_options)
-        super().__init__(
-            name,
-            entrypoint,
-            args,
-            envs,
-            logs_specs,
-            log_line_prefixes,
-            duplicate_stdout_filters,
-            duplicate_stderr_filters,
-        )
+        more = (numa_options, duplicate_stdout_filters, duplicate_stderr_filters)
+        super().__init__(name, entrypoint, args, envs, logs_specs, log_line_prefixes, *more)
         from treadle.multiprocessing.contexts import get_context
 
         self._context: Any = get_context(start_method)
-        self._processes: Dict[int, Any] = {}
         self._receivers: Dict[int, Any] = {}
         self._values: Dict[int, Any] = {}
 
@@ -193,10 +145,6 @@ class MultiprocessContext(PContext):
         if failures:
             return self._result(failures)
         return self._result({}, self._values) if ended == self.nprocs else None
-
-    def pids(self) -> Dict[int, int]:
-        """The ids of the processes, by local rank."""
-        return {rank: process.pid for rank, process in self._processes.items()}
 
     def _is_alive(self, rank: int) -> bool:
         self._receive(rank)

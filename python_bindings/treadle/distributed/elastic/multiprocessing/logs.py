@@ -1,4 +1,4 @@
-"""Where the output of workers goes: to the console, to a file for each, or to both.
+"""The places where the output of workers goes: to the console, to a file for each, or to both.
 
 <log_dir>/<run id>_<random>/attempt_0/<local rank>/stdout.log, stderr.log, error.json
 """
@@ -63,8 +63,8 @@ class LogsDest:
 
 
 class LogsSpecs(ABC):
-    """What to write to files (`redirects`), what to files and to the console (`tee`), and of which
-    local ranks the console shows anything."""
+    """The streams that go to files (`redirects`), those that go to files and to the console
+    (`tee`), and the local ranks whose output the console shows."""
 
     def __init__(
         self,

@@ -102,7 +102,7 @@ class LocalTimerServer:
     def _run(self) -> None:
         while not self._stopping.is_set():
             with contextlib.suppress(queue.Empty):
-                # In short turns, so that stop() takes none longer.
+                # The thread waits in short turns, so that stop() takes no longer.
                 self.register_timers([self._queue.get(timeout=min(self._until_due(), 0.2))])
             late = set(self.get_expired_timers(time.time()))
             for worker in late:
@@ -117,7 +117,7 @@ class LocalTimerServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """End that."""
+        """End the thread."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()

@@ -43,8 +43,8 @@ class ElasticDistributedSampler(DistributedSampler):
 
 
 class CyclingIterator(Iterator[T]):
-    """What `generator_fn(epoch)` gives for the epochs from `start_epoch` to n - 1, one after the
-    other."""
+    """The items of `generator_fn(epoch)` for the epochs from `start_epoch` to n - 1, one epoch
+    after the other."""
 
     def __init__(
         self, n: int, generator_fn: Callable[[int], Iterator[T]], start_epoch: int = 0
