@@ -39,8 +39,8 @@ void to_stable(const Stack& stack, const Places& places, StableIValue* values) {
     throw;
   }
 }
-// All values from an extension, which are pushed on the stack. Where one is refused, those behind it
-// are freed.
+// All values from an extension, which are pushed on the stack. Where one is refused, those after
+// it are freed.
 template <class Places>
 void adopt_values(const StableIValue* values, const Places& places, Stack& stack) {
   size_t taken = 0;

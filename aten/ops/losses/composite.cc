@@ -107,8 +107,8 @@ Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tens
   return reduced("binary_cross_entropy", loss, reduction);
 }
 
-// (1 - y) x + w (log(1 + exp(-|x|)) + max(-x, 0)), where w = 1 + (pos_weight - 1) y; of the dtype of
-// a floating y, whatever the others are.
+// (1 - y) x + w (log(1 + exp(-|x|)) + max(-x, 0)), where w = 1 + (pos_weight - 1) y. The dtype is
+// that of a floating y, whatever the others are.
 Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target,
                                         const Tensor& weight, const Tensor& pos_weight,
                                         int64_t reduction) {

@@ -5,8 +5,8 @@
 //   arguments.add(arguments.list(IntList{2, 3}));    // an Array of tvm-ffi
 //   function.call(nullptr, arguments.data(), arguments.size(), &result);
 //
-// Tensors are described where they are: they must outlive the call. Lists are objects of libtvm_ffi,
-// which must be there to make them; their tensors share the memory of those that are given.
+// Tensors are described where they are: they must outlive the call. Lists are objects that
+// libtvm_ffi makes; their tensors share the memory of those that are given.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

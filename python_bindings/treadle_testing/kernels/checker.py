@@ -221,7 +221,8 @@ class Checker:
         if report.lines == report.refused:
             got = f"{report.lines} that it refuses" if report.lines else "no samples of its tests"
             raise ValueError(
-                f"check-kernel: expected calls that {operator} takes, got {got}; --sample gives some"
+                f"check-kernel: expected calls that {operator} takes, got {got}; "
+                "--sample gives some"
             )
         for kind, of_kind in kinds.items():
             of_kind.sort(key=lambda f: len(f.line))

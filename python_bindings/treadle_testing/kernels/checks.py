@@ -30,6 +30,7 @@ import numpy as np
 
 import treadle
 from treadle.autograd import gradcheck, gradgradcheck
+from treadle.autograd.gradcheck import GradcheckError
 from treadle.utils._python_dispatch import TorchDispatchMode
 
 from ..check import tensors
@@ -385,8 +386,27 @@ def _checked(judge: Judge, line: Line, check: Callable[..., Any], kind: str) -> 
     except NotImplementedError:
         return
     except Exception as error:
+        if not isinstance(error, GradcheckError) and _refuses_gradient(judge, line, check):
+            return
         lines = [part.strip() for part in str(error).splitlines() if part.strip()]
         yield Finding(kind, str(line), " ".join(lines)[:300])
+
+
+def _operator(judge: Judge) -> Judge:
+    return Judge(judge.op, replace(judge.kernel, function=judge.op.function))
+
+
+def _refuses_gradient(judge: Judge, line: Line, check: Callable[..., Any]) -> bool:
+    """Whether the operator itself has no gradient for the call, and says so."""
+    if judge.kernel.is_operator:
+        return True
+    seen = _differentiated(_operator(judge), line) if entry.exists(judge.op) else None
+    try:
+        return seen is not None and not check(*seen)
+    except GradcheckError:
+        return False
+    except Exception:
+        return True
 
 
 def gradients(judge: Judge, line: Line) -> Iterator[Finding]:
@@ -399,8 +419,7 @@ def gradients(judge: Judge, line: Line) -> Iterator[Finding]:
 def _gradients_of_operator(judge: Judge, line: Line) -> Iterator[Finding]:
     """An operator with a gradient needs one of a kernel that autograd sees."""
     if judge.op.differentiable and _differentiated(judge, line) is None:
-        operator = Judge(judge.op, replace(judge.kernel, function=judge.op.function))
-        seen = _differentiated(operator, line)
+        seen = _differentiated(_operator(judge), line)
         if seen is None or judge.kernel.writes_out:
             return
         result = judge.kernel.function(*seen[1]) if len(line.arguments) == len(seen[1]) else None

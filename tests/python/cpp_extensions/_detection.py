@@ -4,8 +4,8 @@ weights and draws that NumPy makes from a seed, on Treadle and on PyTorch.
     python -m treadle.run _detection.py OUT.npz float64     # on Treadle
     python _detection.py OUT.npz float64                    # on PyTorch
 
-The file that it writes has the losses, the norms of each parameter's gradient and of its change by a
-step of SGD, and the detections. tests/data/stable_abi/detection.npz is PyTorch's.
+The file that it writes has the losses, the norms of each parameter's gradient and of its change by
+a step of SGD, and the detections. tests/data/stable_abi/detection.npz is PyTorch's.
 """
 
 # SPDX-License-Identifier: Apache-2.0

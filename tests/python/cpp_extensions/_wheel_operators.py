@@ -4,7 +4,8 @@ the same numbers on Treadle and on PyTorch, with its gradients.
     python -m treadle.run _wheel_operators.py OUT.npz     # on Treadle
     python _wheel_operators.py OUT.npz                    # on PyTorch
 
-The file that it writes has an array for each result. tests/data/stable_abi/wheel_operators.npz is PyTorch's.
+The file that it writes has an array for each result. tests/data/stable_abi/wheel_operators.npz is
+PyTorch's.
 """
 
 # SPDX-License-Identifier: Apache-2.0
