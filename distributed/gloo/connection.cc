@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <random>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -47,6 +49,21 @@ std::shared_ptr<gloo::transport::Device> device_of(const Interface& interface) {
     known = device = gloo::transport::tcp::CreateDevice(attributes);
   }
   return device;
+}
+
+// A number that only those know who can read the store.
+uint64_t shared_key(RendezvousStore& store, int rank) {
+  std::vector<char> bytes(sizeof(uint64_t));
+  if (rank == 0) {
+    std::random_device random;
+    for (char& each : bytes) each = static_cast<char>(random());
+    store.set("key", bytes);
+  } else {
+    bytes = store.get("key");
+  }
+  uint64_t key = 0;
+  std::memcpy(&key, bytes.data(), std::min(bytes.size(), sizeof(key)));
+  return key;
 }
 
 }  // namespace
@@ -145,7 +162,7 @@ void Transfer::cancel() {
 }
 
 Mailbox::Mailbox(gloo::transport::Pair& pair, size_t largest)
-    : largest_(largest), sent_(kPlaces * place()), received_(kPlaces * place()) {
+    : largest_(largest), sent_(greeting() + sizeof(uint64_t)), received_(sent_.size()) {
   constexpr int kMessages = 1, kFree = 2;  // numbers of Gloo's buffers
   from_ = pair.createRecvBuffer(kMessages, received_.data(), received_.size());
   free_there_ = pair.createRecvBuffer(kFree, &signs_[0], 1);
@@ -154,7 +171,15 @@ Mailbox::Mailbox(gloo::transport::Pair& pair, size_t largest)
 }
 
 // Gloo fits the connection's buffer in the system to the first message: this one is large.
-void Mailbox::greet() { to_->send(0, sent_.size(), 0); }
+void Mailbox::greet(uint64_t key) {
+  std::memcpy(sent_.data() + greeting(), &key, sizeof(key));
+  to_->send(0, sent_.size(), 0);
+}
+
+bool Mailbox::is_greeted(uint64_t key) {
+  from_->waitRecv();
+  return std::memcmp(received_.data() + greeting(), &key, sizeof(key)) == 0;
+}
 
 void Mailbox::send(uint64_t key, const void* data, size_t bytes) {
   constexpr uint64_t kHalf = kPlaces / 2;
@@ -270,16 +295,38 @@ Connection::Connection(int rank, int size, RendezvousStore store, const Interfac
     mailboxes_.push_back(
         peer == rank ? nullptr
                      : std::make_unique<Mailbox>(*small_context_->getPair(peer), largest_small()));
-  for (const auto& mailbox : mailboxes_)
-    if (mailbox) mailbox->greet();
-  for (const auto& mailbox : mailboxes_)
-    if (mailbox) mailbox->await_greeting();
+  greet(shared_key(store, rank));
   alarm_ = std::make_unique<Alarm>([this] { break_off(); });
 }
 
 Connection::~Connection() {
   alarm_.reset();
   close();
+}
+
+void Connection::greet(uint64_t key) {
+  constexpr uint64_t kSlot = 0x6772656574;
+  const auto refuse = [](int peer) {
+    throw std::runtime_error("somebody else came in place of rank " + std::to_string(peer));
+  };
+  std::vector<uint64_t> keys(static_cast<size_t>(size));
+  std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> sends, receives;
+  for (int peer = 0; peer < size; ++peer) {
+    uint64_t* place = &keys[static_cast<size_t>(peer)];
+    sends.push_back(context_->createUnboundBuffer(&key, sizeof(key)));
+    receives.push_back(context_->createUnboundBuffer(place, sizeof(key)));
+    if (peer == rank) continue;
+    receives.back()->recv(peer, kSlot);
+    sends.back()->send(peer, kSlot);
+    mailbox(peer).greet(key);
+  }
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    const auto at = static_cast<size_t>(peer);
+    receives[at]->waitRecv();
+    sends[at]->waitSend();
+    if (keys[at] != key || !mailbox(peer).is_greeted(key)) refuse(peer);
+  }
 }
 
 // Gloo does this where a wait ends by its timeout: here one for what never comes.

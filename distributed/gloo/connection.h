@@ -84,8 +84,9 @@ class Mailbox {
   Mailbox& operator=(const Mailbox&) = delete;
 
   // Both ranks have a mailbox for each other when they have both come here.
-  void greet();
-  void await_greeting() { from_->waitRecv(); }
+  void greet(uint64_t key);
+  // Whether the other one has greeted with the key.
+  bool is_greeted(uint64_t key);
 
   void send(uint64_t key, const void* data, size_t bytes);
   // Notes where the next message goes.
@@ -105,6 +106,8 @@ class Mailbox {
     size_t bytes;
   };
   size_t place() const { return largest_ + sizeof(Head) + sizeof(uint64_t); }
+  // The greeting lies behind the places, so that the first messages do not write over it.
+  size_t greeting() const { return kPlaces * place(); }
 
   const size_t largest_;
   std::vector<char> sent_, received_;
@@ -163,6 +166,8 @@ class Connection {
 
  private:
   friend class Transfer;
+  // Every connection leads to the rank that it should lead to. Throws where it does not.
+  void greet(uint64_t key);
   // Gives all waits of Gloo an error, those for small messages too.
   void break_off();
 

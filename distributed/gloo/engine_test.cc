@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
@@ -18,16 +19,23 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <random>
 #include <set>
 #include <sstream>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace treadle::distributed {
 namespace {
 
 class Table {
  public:
+  explicit Table(std::function<void()> before_get) : before_get_(std::move(before_get)) {}
   RendezvousStore store(std::chrono::milliseconds timeout) {
     return {[this](const std::string& key, const std::vector<char>& value) {
               const std::lock_guard lock(mutex_);
@@ -35,6 +43,7 @@ class Table {
               changed_.notify_all();
             },
             [this, timeout](const std::string& key) {
+              if (before_get_) before_get_();
               std::unique_lock lock(mutex_);
               if (!changed_.wait_for(lock, timeout, [&] { return values_.contains(key); }))
                 throw std::runtime_error("late");
@@ -46,12 +55,15 @@ class Table {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::vector<char>> values_;
+  std::function<void()> before_get_;
 };
 
-// Runs a function in each rank; the texts of what they throw.
+// Runs a function in each rank; the texts of what they throw. `before_get` is called before a rank
+// asks the store where another one listens.
 std::vector<std::string> together(int size, std::chrono::milliseconds timeout,
-                                  const std::function<void(GlooEngine&)>& function) {
-  Table table;
+                                  const std::function<void(GlooEngine&)>& function,
+                                  std::function<void()> before_get = {}) {
+  Table table(std::move(before_get));
   std::vector<std::string> errors(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
@@ -229,55 +241,71 @@ TEST(GlooEngine, EndsByTimeoutAndByAbort) {
 
 // ---- Strangers ----
 
-// Connects, and sends so many bytes; whether somebody listened.
-bool disturb(int port, const std::vector<char>& bytes) {
-  const int stranger = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_port = htons(static_cast<uint16_t>(port));
-  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool is_there =
-      ::connect(stranger, reinterpret_cast<const sockaddr*>(&place), sizeof(place)) == 0;
-  if (is_there)
-    (void)::send(stranger, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  ::close(stranger);
-  return is_there;
-}
-
-// While groups are made, and while they work, others connect to every port that listens and send
-// random bytes. A group that is not made, as a stranger took a connection, is an error of its ranks;
-// one that is made is right.
-TEST(GlooEngine, StrangersAtThePorts) {
-  std::atomic<bool> is_over = false;
-  std::atomic<int64_t> connections = 0, bytes = 0;
-  std::thread strangers([&] {
-    std::mt19937 random(1);
-    while (!is_over) {
-      for (const int port : listening_ports()) {
-        std::vector<char> data(random() % 4 == 0 ? 0 : random() % 20000);
-        for (char& each : data) each = static_cast<char>(random());
-        while (!is_over && disturb(port, data)) {
-          ++connections;
-          bytes += static_cast<int64_t>(data.size());
-        }
-      }
-    }
-  });
-  int made = 0, not_made = 0;
-  for (int turn = 0; turn < 20; ++turn) {
-    std::atomic<int> works = 0;
-    const auto errors = together(2, milliseconds(300), [&](GlooEngine& engine) {
-      check_all(engine, 3);
-      check_all(engine, 70'000);
-      ++works;
-    });
-    (works == 2 ? made : not_made) += 1;
-    EXPECT_EQ(works == 2, errors[0].empty() && errors[1].empty()) << errors[0] << errors[1];
+// A connection to a port, over which random bytes were sent.
+class Stranger {
+ public:
+  Stranger(int port, size_t bytes, std::mt19937& random)
+      : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_port = htons(static_cast<uint16_t>(port));
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    std::vector<char> data(bytes);
+    for (char& each : data) each = static_cast<char>(random());
+    if (::connect(socket_, reinterpret_cast<const sockaddr*>(&place), sizeof(place)) == 0)
+      sent = std::max<ssize_t>(
+          0, ::send(socket_, data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   }
-  is_over = true;
-  strangers.join();
-  std::cout << connections << " connections, " << bytes << " bytes, " << made << " groups made, "
-            << not_made << " not\n";
+  ~Stranger() { ::close(socket_); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  ssize_t sent = 0;
+
+ private:
+  const int socket_;
+};
+
+// While a group is made, others connect to every port that listens, and send random bytes. A group
+// in which a stranger took a connection is an error of its ranks; one that is made is right.
+TEST(GlooEngine, StrangersAtThePorts) {
+  std::mt19937 random(1);
+  std::mutex mutex;
+  int connections = 0, made = 0, at_ease = 0;
+  int64_t bytes = 0;
+  constexpr int kTurns = 20, kStrikes = 14;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    int gets = 0;
+    std::vector<std::unique_ptr<Stranger>> strangers;
+    const auto strike = [&] {
+      const std::lock_guard lock(mutex);
+      // In each turn at another time; in the last ones not at all.
+      if (gets++ != turn % 8 || turn >= kStrikes) return;
+      for (const int port : listening_ports()) {
+        const size_t many = turn % 3 == 0 ? 0 : 10'000 * static_cast<size_t>(turn + 1);
+        strangers.push_back(std::make_unique<Stranger>(port, many, random));
+        ++connections;
+        bytes += strangers.back()->sent;
+      }
+      if (turn % 2 == 0) strangers.clear();
+    };
+    std::atomic<int> works = 0;
+    const auto errors = together(
+        2, milliseconds(300),
+        [&](GlooEngine& engine) {
+          check_all(engine, 3);
+          check_all(engine, 20'000);
+          ++works;
+        },
+        strike);
+    EXPECT_EQ(works == 2, errors[0].empty() && errors[1].empty()) << errors[0] << errors[1];
+    made += works == 2 ? 1 : 0;
+    at_ease += works == 2 && turn >= kStrikes ? 1 : 0;
+  }
+  EXPECT_GE(connections, 4);
+  EXPECT_EQ(at_ease, kTurns - kStrikes);
+  std::cout << connections << " connections, " << bytes << " bytes, " << made << " of " << kTurns
+            << " groups made\n";
 }
 
 }  // namespace
