@@ -1,5 +1,5 @@
-"""context_parallel: a block in which sequences are divided among processes, and attention is that of
-the whole sequence.
+"""context_parallel: a block in which sequences are divided among processes, and attention is that
+of the whole sequence.
 
     with context_parallel(mesh, buffers=[tokens, targets], buffer_seq_dims=[1, 1]):
         loss = cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
