@@ -315,7 +315,8 @@ def test_fused_steps_of_parts_of_sums() -> None:
             return DTensor.from_local(local, mesh, [Partial()] * mesh.ndim)
 
         whole = distribute_tensor(treadle.tensor([2.0, 4.0]), mesh, [Replicate()] * mesh.ndim)
-        for start in (in_parts([2.0, 4.0]), whole, whole.redistribute(placements=[Shard(0)] * mesh.ndim)):
+        cut = whole.redistribute(placements=[Shard(0)] * mesh.ndim)
+        for start in (in_parts([2.0, 4.0]), whole, cut):
             parameter = nn.Parameter(start.clone())
             parameter.grad = in_parts([6.0, 1.0])
             treadle.optim.Adam([parameter], lr=0.1, fused=True).step()
