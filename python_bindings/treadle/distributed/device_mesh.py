@@ -550,8 +550,8 @@ class DeviceMesh:
 
     def __getstate__(self) -> Dict[str, Any]:
         """All but the groups and the rank, which the process that reads it has itself."""
-        own = {"_dim_groups": None, "_flatten_mapping": {}, "_root_mesh": None, "_own_rank": None}
-        return {**self.__dict__, **own}
+        state = {**self.__dict__, "_dim_groups": None, "_flatten_mapping": {}, "_root_mesh": None}
+        return {**state, "_own_rank": None}
 
 
 def _backend_options(

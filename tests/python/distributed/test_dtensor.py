@@ -310,14 +310,18 @@ def test_fused_steps_of_parts_of_sums() -> None:
     treadle.optim.Adam([alone], lr=0.1, fused=True).step()
 
     def run(mesh: DeviceMesh) -> None:
-        parts = [Partial()] * mesh.ndim
-        for placements in (parts, [Replicate()] * mesh.ndim, [Shard(0), *parts[1:]]):
-            start = distribute_tensor(treadle.tensor([2.0, 4.0]), mesh, placements)
-            parameter = nn.Parameter(start)
-            parameter.grad = distribute_tensor(treadle.tensor([6.0, 1.0]), mesh, parts)
+        def in_parts(values: Any) -> Any:
+            local = treadle.tensor(values) / mesh.size()
+            return DTensor.from_local(local, mesh, [Partial()] * mesh.ndim)
+
+        whole = distribute_tensor(treadle.tensor([2.0, 4.0]), mesh, [Replicate()] * mesh.ndim)
+        cut = whole.redistribute(placements=[Shard(0)] * mesh.ndim)
+        for start in (in_parts([2.0, 4.0]), whole, cut):
+            parameter = nn.Parameter(start.clone())
+            parameter.grad = in_parts([6.0, 1.0])
             treadle.optim.Adam([parameter], lr=0.1, fused=True).step()
-            treadle.testing.assert_close(parameter.full_tensor(), alone)
-            assert parameter.placements == tuple(placements)
+            treadle.testing.assert_close(parameter.full_tensor(), alone.detach())
+            assert parameter.placements == start.placements
 
     on_mesh(2, run)
     on_mesh((2, 2), run)

@@ -93,11 +93,12 @@ class Schedule1F1B(PipelineScheduleSingle):
 class PipelineScheduleMulti(_PipelineSchedule):
     """A schedule of several stages on each rank.
 
-    `stages` are those of this rank: r, r + ranks, and so on; for ZBV and DualPipeV r and its mirror image. The
-    other arguments are those of PipelineScheduleSingle. `backward_requires_autograd=False` lets
-    step() run without gradient mode. `defer_pp_recv` begins a receive only when it is needed;
-    `max_outstanding_sends` is the largest number of messages that wait to be sent. The others are
-    for stages whose parameters are sharded: they unshard themselves, so only the default is taken.
+    `stages` are those of this rank: r, r + ranks, and so on; for ZBV and DualPipeV r and its mirror
+    image. The other arguments are those of PipelineScheduleSingle.
+    `backward_requires_autograd=False` lets step() run without gradient mode. `defer_pp_recv` begins
+    a receive only when it is needed; `max_outstanding_sends` is the largest number of messages that
+    wait to be sent. The others are for stages whose parameters are sharded: they unshard
+    themselves, so only the default is taken.
 
     ValueError unless the stages of this rank are given.
     """

@@ -1,5 +1,5 @@
-"""context_parallel: a block in which sequences are divided among processes, and attention is that of
-the whole sequence.
+"""context_parallel: a block in which sequences are divided among processes, and attention is that
+of the whole sequence.
 
     with context_parallel(mesh, buffers=[tokens, targets], buffer_seq_dims=[1, 1]):
         loss = cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
@@ -13,7 +13,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
-from typing import Any, Iterator, List, Optional, Sequence, Set
+import functools
+import threading
+from typing import Any, Iterator, List, Optional, Set
 
 from treadle import _C, _names
 from treadle._C import Tensor
@@ -23,7 +25,7 @@ from treadle.distributed.tensor import _collective_utils as comm
 from treadle.distributed.tensor._api import DTensor
 from treadle.distributed.tensor.experimental._ring import Parts, ring_attention
 from treadle.nn import functional
-from treadle.overrides import TorchFunctionMode
+from treadle.nn.functional import attention as functional_attention
 
 
 class _RotateMethod(enum.Enum):
@@ -55,21 +57,51 @@ def set_rotate_method(rotate_method: str) -> None:
     _cp_options.rotate_method = methods[rotate_method]
 
 
-class _SpreadAttention(TorchFunctionMode):
-    """Replaces attention in a block, of tensors that are no DTensors."""
+class _Blocks(threading.local):
+    """The blocks that this thread is in; None in a thread that was never in one."""
 
-    def __init__(self, parts: Parts) -> None:
-        super().__init__()
-        self._parts = parts
+    parts: Optional[List[Parts]] = None
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        is_attention = func is functional.scaled_dot_product_attention
-        if not is_attention or any(isinstance(a, DTensor) for a in (*args, *kwargs.values())):
-            return func(*args, **kwargs)
-        return ring_attention(self._parts, *args, **kwargs)
+
+_blocks = _Blocks()
+_of_all_threads: List[Parts] = []
+_lock = threading.Lock()
+_own_attention = functional.scaled_dot_product_attention
+# The modules whose functions call attention by its name. A checkpoint calls them again within
+# backward(), where no mode is active, so that attention has to be replaced in its place.
+_MODULES = (functional, functional_attention)
+
+
+def _set_attention(function: Any) -> None:
+    for module in _MODULES:
+        module.scaled_dot_product_attention = function  # type: ignore[attr-defined]
+
+
+@functools.wraps(_own_attention)
+def _attention(*args: Any, **kwargs: Any) -> Any:
+    """Stands for scaled_dot_product_attention() while a block is open. A thread that was never in
+    a block, such as one of backward(), is in that which was opened last."""
+    stack = _of_all_threads if _blocks.parts is None else _blocks.parts
+    if not stack or any(isinstance(value, DTensor) for value in (*args, *kwargs.values())):
+        return _own_attention(*args, **kwargs)
+    return ring_attention(stack[-1], *args, **kwargs)
+
+
+@contextlib.contextmanager
+def _spread_attention(parts: Parts) -> Iterator[None]:
+    """A block in which attention of plain tensors is that of a whole sequence."""
+    _blocks.parts = [*(_blocks.parts or ()), parts]
+    with _lock:
+        _of_all_threads.append(parts)
+        _set_attention(_attention)
+    try:
+        yield
+    finally:
+        _blocks.parts = _blocks.parts[:-1]
+        with _lock:
+            _of_all_threads.remove(parts)
+            if not _of_all_threads:
+                _set_attention(_own_attention)
 
 
 def _parts_of(function: str, mesh: DeviceMesh, length: Optional[int]) -> Parts:
@@ -139,7 +171,7 @@ def context_parallel(
         for tensor, part in zip(buffers, mine):
             _fill(tensor, part)
     try:
-        with _SpreadAttention(parts):
+        with _spread_attention(parts):
             yield
     finally:
         with no_grad():

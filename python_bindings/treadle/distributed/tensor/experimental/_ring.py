@@ -1,5 +1,5 @@
-"""Attention over a sequence whose parts are in the processes of a mesh: each process has the queries
-of its part, and the keys and values of the others come by.
+"""Attention over a sequence whose parts are in the processes of a mesh: each process has the
+queries of its part, and the keys and values of the others come by.
 
 The results for the parts of the keys become one by their logarithms of sums of exponentials, so no
 process has the scores of the whole sequence. In the backward pass, the gradient of each part of the
