@@ -13,7 +13,6 @@ program asks for a name that is not there.
 
 from __future__ import annotations
 
-import enum
 import importlib
 import importlib.util
 import sys
@@ -24,7 +23,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, List, Optional
 
 from treadle import _names
-from treadle._names.table import ENUMERATIONS, MISSING, MOVED_MODULES, SAME_MODULES, VALUES
+from treadle._names.table import MISSING, MOVED_MODULES, SAME_MODULES, VALUES
 
 _ORIGIN = "names only"
 
@@ -92,11 +91,11 @@ def _module_of(full: str) -> str:
 
 def names_in(module: str) -> List[str]:
     """The names that the table has for a module, `distributed.tensor`."""
-    rows = [path.rpartition(".") for path in (*VALUES, *ENUMERATIONS)]
+    rows = [path.rpartition(".") for path in VALUES]
     return [*_reasons.get(module, {}), *(name for path, _, name in rows if path == module)]
 
 
-_with_values = {path.rpartition(".")[0] for path in (*VALUES, *ENUMERATIONS)}
+_with_values = {path.rpartition(".")[0] for path in VALUES}
 _modules = {*_reasons, *SAME_MODULES, *_with_values} - {""}
 _targets = {**SAME_MODULES, **MOVED_MODULES}
 
@@ -115,8 +114,6 @@ def attribute(module: str, name: str) -> Optional[Any]:
         return getattr(sys.modules[_names.PACKAGE], name) if shown else None
     if full in VALUES:
         return VALUES[full]
-    if full in ENUMERATIONS:
-        return enum.Enum(name, ENUMERATIONS[full], module=_module_of(full))
     return _class(full, name) if name.lstrip("_")[:1].isupper() else _function(full, name)
 
 

@@ -2,7 +2,7 @@
 
 MISSING has, for each reason, modules by their path without the package ("" is the package), and
 their names. A name that begins with a capital letter is a class, or an exception where it ends with
-Error; others are functions. VALUES and ENUMERATIONS have those that are neither, by full path.
+Error; others are functions. VALUES has those that are neither, by full path.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -31,12 +31,6 @@ def _never_is(tensor: Any) -> bool:
     """Whether a tensor is of a kind that is not made here: it is not."""
     return False
 
-
-ENUMERATIONS: Dict[str, str] = {
-    "distributed.algorithms._checkpoint.checkpoint_wrapper.CheckpointImpl": (
-        "REENTRANT NO_REENTRANT"
-    ),
-}
 
 # Modules of this package by the names that pickles from before may have for them.
 MOVED_MODULES: Dict[str, str] = {
@@ -70,7 +64,6 @@ SAME_MODULES: Dict[str, str] = {
     "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.common": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp",
-    "distributed.checkpoint.hf_storage": "distributed.checkpoint",
     "distributed.nn.api.remote_module": "distributed.nn",
     "distributed.rpc.api": "distributed.rpc",
     "export.exported_program": "export",
@@ -377,20 +370,10 @@ MISSING: Dict[str, Dict[str, str]] = {
         "distributed.fsdp._runtime_utils": "_lazy_init",
         "distributed.fsdp._unshard_param_utils": "_unshard_fsdp_state_params",
     },
-    "attention is not spread over the parts of a sequence": {
-        "distributed.tensor.experimental": "context_parallel",
-    },
-    "a checkpointed module is no class of its own": {
-        "distributed.algorithms._checkpoint.checkpoint_wrapper": (
-            "CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper"
-        ),
-    },
     "a checkpoint is a folder of files in PyTorch's format, and its parts have other names": {
         "distributed.checkpoint": (
-            "FsspecReader FsspecWriter HuggingFaceStorageReader HuggingFaceStorageWriter "
             "QuantizedHuggingFaceStorageReader load_sharded_optimizer_state_dict"
         ),
-        "distributed.checkpoint._fsspec_filesystem": "FsspecReader FsspecWriter",
         "distributed.checkpoint.optimizer": "load_sharded_optimizer_state_dict",
         "distributed.checkpoint.state_dict": (
             "DictValueType FQNS_T ListDictValueType OptimizerStateType"
@@ -402,7 +385,6 @@ MISSING: Dict[str, Dict[str, str]] = {
             "Reducer breakpoint"
         ),
         "distributed._composable": "checkpoint contract replicate",
-        "distributed._functional_collectives": "AsyncCollectiveTensor",
         "distributed._shard.sharded_tensor": "Shard ShardedTensor ShardedTensorMetadata",
         "distributed._shard.sharded_tensor.api": "ShardedTensor",
         "distributed._state_dict_utils": (
@@ -417,7 +399,7 @@ MISSING: Dict[str, Dict[str, str]] = {
     },
     "a pipeline has only the schedules of its page": {
         "distributed.pipelining": (
-            "PipelineActivationLiveness ScheduleDualPipeV analyze_pipeline_activation_liveness"
+            "PipelineActivationLiveness analyze_pipeline_activation_liveness"
         ),
     },
 }

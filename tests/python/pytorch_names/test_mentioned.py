@@ -110,7 +110,7 @@ import importlib
 import treadle.run
 treadle.run.install()
 from treadle._names import mentioned
-from treadle._names.table import ENUMERATIONS, MISSING, VALUES
+from treadle._names.table import MISSING, VALUES
 for modules in MISSING.values():
     for path, names in modules.items():
         module = importlib.import_module(f"torch.{path}".rstrip("."))
@@ -118,7 +118,7 @@ for modules in MISSING.values():
             value = getattr(module, name)
             assert value is getattr(module, name), (path, name)
             assert f"Only a name: {path}.{name}".replace(": .", ": ") in value.__doc__, (path, name)
-for full in (*VALUES, *ENUMERATIONS):
+for full in VALUES:
     path, _, name = full.rpartition(".")
     assert hasattr(importlib.import_module(f"torch.{path}"), name), full
 """
