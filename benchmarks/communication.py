@@ -93,8 +93,10 @@ def compare(found: Dict[int, Dict[str, Any]]) -> costs.Link:
         if name == "all_gather" and size == SIZES[0]
     ]
     link = costs.fit_per_message(link, small)
+    # A line through noisy times may have no slope.
+    speed = 1e-6 / link.per_byte if link.per_byte > 0 else float("inf")
     print(
-        f"latency {1e3 * link.latency:.3f} ms, {1e-6 / link.per_byte:.1f} MB/s, "
+        f"latency {1e3 * link.latency:.3f} ms, {speed:.1f} MB/s, "
         f"{1e6 * link.per_message:.1f} us for each message\n"
     )
     rows, errors = [], []
