@@ -41,7 +41,8 @@ bool Call::has_overlap(int own) const {
     for (size_t k = 0; k < outputs.size(); ++k) {
       const Span &in = inputs[i], &out = outputs[k];
       // Addresses of different tensors are compared as numbers.
-      const auto a = reinterpret_cast<uintptr_t>(in.data), b = reinterpret_cast<uintptr_t>(out.data);
+      const auto a = reinterpret_cast<uintptr_t>(in.data),
+                 b = reinterpret_cast<uintptr_t>(out.data);
       if (in.bytes == 0 || out.bytes == 0 || a >= b + out.bytes || b >= a + in.bytes) continue;
       if (own >= 0 && a == b && is_own(inputs, i) && is_own(outputs, k)) continue;
       return true;

@@ -52,8 +52,8 @@ T drawn(std::mt19937& random) {
     return T(static_cast<V>(random() % 64) / 4 - 8, static_cast<V>(random() % 64) / 4 - 8);
   } else if constexpr (is_half<T> || std::is_floating_point_v<T>) {
     using L = std::numeric_limits<std::conditional_t<is_half<T>, float, T>>;
-    const double special[] = {L::quiet_NaN(), L::infinity(), -L::infinity(), 0.0, -0.0,
-                              L::min(), L::denorm_min(), L::max(), L::lowest(), 6e-8, 7e4};
+    const double special[] = {L::quiet_NaN(),  L::infinity(), -L::infinity(), 0.0,  -0.0, L::min(),
+                              L::denorm_min(), L::max(),      L::lowest(),    6e-8, 7e4};
     const size_t which = random() % 40;
     const double value = which < std::size(special)
                              ? special[which]
@@ -102,8 +102,8 @@ Element<T> expected(ReduceOp op, const std::vector<Element<T>>& values) {
       case ReduceOp::BitXor:
         return fold(values[0], [](T a, T b) { return static_cast<T>(a ^ b); });
       default:
-        return static_cast<T>(fold(wide(values[0]) * factor,
-                                   [&](uint64_t a, T b) { return a + wide(b) * factor; }));
+        return static_cast<T>(
+            fold(wide(values[0]) * factor, [&](uint64_t a, T b) { return a + wide(b) * factor; }));
     }
   } else {
     using W = std::conditional_t<is_half<T>, float, T>;

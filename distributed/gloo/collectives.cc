@@ -227,8 +227,7 @@ class PartsInSegments {
     const size_t bytes = piece(output_, k).bytes;
     for (int i = 1; i < exchange_.size; ++i) {
       const int peer = exchange_.peer(i);
-      receives_[k % 2].push_back(
-          exchange_.receive(peer, place(peer, k), bytes, 2 * k, is_train()));
+      receives_[k % 2].push_back(exchange_.receive(peer, place(peer, k), bytes, 2 * k, is_train()));
     }
   }
   void offer(size_t k) {
@@ -271,7 +270,8 @@ void all_reduce(Exchange& exchange, const Call& call, int root) {
     reduce_into(call, 1, {in.data}, out.data, in.bytes);
     return exchange.finish();
   }
-  if (in.bytes <= flat(exchange.size)) return reduce_flat(exchange, call, is_root, root == kAnyRank);
+  if (in.bytes <= flat(exchange.size))
+    return reduce_flat(exchange, call, is_root, root == kAnyRank);
   const Parts parts(in.bytes, element_size(call.dtype), exchange.size);
   const std::vector<Span> from = parts_of(in, parts, exchange.size);
   if (is_root) {

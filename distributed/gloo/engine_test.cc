@@ -188,8 +188,7 @@ void check_all(GlooEngine& engine, size_t count) {
   call.outputs = parts(all, size);
   engine.run(call);
   for (size_t r = 0; r < n; ++r)
-    for (size_t i = 0; i < count; ++i)
-      ASSERT_EQ(all[r * count + i], value(static_cast<int>(r), i));
+    for (size_t i = 0; i < count; ++i) ASSERT_EQ(all[r * count + i], value(static_cast<int>(r), i));
   engine.run(call_of(Function::Barrier, ++number));
 }
 
@@ -197,9 +196,9 @@ TEST(GlooEngine, EveryFunctionAtTheSizesWhereAnotherWayBegins) {
   constexpr size_t kMiB = (1 << 20) / sizeof(int32_t);
   for (const int size : {1, 2, 3}) {
     const auto errors = together(size, std::chrono::seconds(60), [](GlooEngine& engine) {
-      for (const size_t count : {size_t{0}, size_t{1}, size_t{2}, size_t{4096}, size_t{4097},
-                                 size_t{16384}, size_t{16385}, 2 * kMiB, 3 * kMiB + 1,
-                                 6 * kMiB + 16387})
+      for (const size_t count :
+           {size_t{0}, size_t{1}, size_t{2}, size_t{4096}, size_t{4097}, size_t{16384},
+            size_t{16385}, 2 * kMiB, 3 * kMiB + 1, 6 * kMiB + 16387})
         check_all(engine, count);
       EXPECT_TRUE(listening_ports().empty());  // to nobody, once the group is made
     });
