@@ -13,7 +13,7 @@ import dataclasses
 import threading
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from treadle import _C, _ops
+from treadle import _C
 from treadle._C import Size, Tensor
 from treadle.distributed.device_mesh import DeviceMesh
 from treadle.distributed.tensor import (
@@ -23,12 +23,10 @@ from treadle.distributed.tensor import (
     _layout,
     _registered,
     _special,
-    _strategy,
-    _views,
 )
+from treadle.distributed.tensor._decision import Decision, decided
 from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from treadle.distributed.tensor._facts import facts_of
-from treadle.distributed.tensor._kernel_labels import RULES
 from treadle.distributed.tensor._labels import Call, Labelling, Labels
 from treadle.distributed.tensor._redistribute import redistribute_local_tensor
 from treadle.distributed.tensor._strategy import Input, Plan
@@ -135,70 +133,30 @@ def run(func: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     handler = _special.handler_of(facts, bound)
     if handler is not None:
         return handler(bound, call)
-    labelling = labels_of(bound, call)
-    if labelling is None and facts.entry["kind"] == "composite":
+    decision = decided(bound, call)
+    if decision.is_composite:
         return _C._call_parts(func, args, kwargs)
-    return computed(bound, call, labelling)
+    return computed(bound, call, decision)
 
 
-def labels_of(bound: Bound, call: Call) -> Optional[Labelling]:
-    """The labels of the call's tensors; None if nothing is known."""
-    facts, func = call.facts, bound.func
-    kind = facts.entry["kind"]
-    if kind == "pointwise":
-        return _labels.pointwise(call)
-    if kind == "reduce":
-        return _labels.reduction(call)
-    if kind == "view":
-        (name,) = facts.tensors
-        return _views.of_view(call, lambda tensor: bound.called(func, {name: tensor}))
-    if facts.identity:
-        return _labels.identity(call)
-    if facts.overwrites:
-        return _labels.overwriting(call)
-    if facts.view_of is not None and len(call.tensors) == 1:
-        return _views.of_gradient(
-            call, _ops.overload_named(facts.view_of[0]), _special.on_meta(bound)
-        )
-    rule = RULES.get(facts.family)
-    found = rule(call) if rule is not None and call.tensors else None
-    if found is not None:
-        found.needs_elements = True
-    return found
-
-
-def computed(bound: Bound, call: Call, labelling: Optional[Labelling]) -> Any:
+def computed(bound: Bound, call: Call, decision: Decision) -> Any:
     """The result by way of labels; without, all is computed in every process."""
-    facts, mesh = call.facts, call.mesh
-    specs = [spec_of(tensor, mesh) for tensor in call.tensors]
-    inputs = [
-        Input(spec.placements, tuple(spec.shape), tensor.element_size())
-        for spec, tensor in zip(specs, call.tensors)
-    ]
-    written = call.of(facts.written[0])[0] if len(facts.written) == 1 else None
-    if written is not None and not isinstance(call.tensors[written], DTensor):
-        labelling = None  # a tensor of this process is written whole
-    scale = None
-    if labelling is not None and facts.entry["kind"] == "reduce":
-        scale = _special.divided(call, labelling, inputs)
-    if labelling is None:
-        plan = _strategy.whole(inputs, len(facts.entry["returns"]), mesh)
-    else:
-        plan = _strategy.plan(labelling, inputs, mesh, written)
+    labelling, plan, written = decision.labelling, decision.plan, decision.written
+    specs = [spec_of(tensor, call.mesh) for tensor in call.tensors]
     for observer in observers.functions:
         observer(bound.func, specs, plan)
     locals_ = [
         redistribute_local_tensor(local_of(tensor), spec, spec.with_placements(places))
         for tensor, spec, places in zip(call.tensors, specs, plan.inputs)
     ]
-    cuts = Cuts(labelling, plan, inputs, mesh)
+    cuts = Cuts(labelling, plan, decision.inputs, call.mesh)
     changed = _filled(call, bound.args, locals_)
     changed.update(cuts.sizes(bound))
-    if scale is not None:
+    if decision.scale is not None:
         _special.not_empty(call, changed)
     results = bound.called(bound.func, changed)
-    if scale is not None:
-        results = scale(results, locals_[0])
+    if decision.scale is not None:
+        results = decision.scale(results, locals_[0])
     if written is not None:
         return _write_back(call.tensors[written], locals_[written], specs[written], plan, results)
     return _wrapped(bound, call, labelling, plan, cuts, results)

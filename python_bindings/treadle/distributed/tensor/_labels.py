@@ -71,9 +71,8 @@ def tensors_of(facts: Facts, args: Mapping[str, Any]) -> List[Tuple[str, Tensor]
 
 def call_of(facts: Facts, args: Mapping[str, Any], mesh: DeviceMesh) -> Call:
     """A call with these arguments."""
-    tensors = [tensor for _, tensor in tensors_of(facts, args)]
-    names = [name for name, _ in tensors_of(facts, args)]
-    return Call(facts, args, tensors, names, mesh)
+    found = tensors_of(facts, args)
+    return Call(facts, args, [tensor for _, tensor in found], [name for name, _ in found], mesh)
 
 
 def broadcast(shapes: Sequence[Sequence[int]]) -> Tuple[List[Labels], Labels]:
