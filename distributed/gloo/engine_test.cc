@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
@@ -63,6 +64,8 @@ class Table {
 std::vector<std::string> together(int size, std::chrono::milliseconds timeout,
                                   const std::function<void(GlooEngine&)>& function,
                                   std::function<void()> before_get = {}) {
+  // As in Python: a message to a rank that has ended is an error, not the end of the process.
+  std::signal(SIGPIPE, SIG_IGN);
   Table table(std::move(before_get));
   std::vector<std::string> errors(static_cast<size_t>(size));
   std::vector<std::thread> threads;
