@@ -19,12 +19,12 @@ from treadle.distributed.device_mesh import DeviceMesh
 from treadle.distributed.tensor import (
     _api,
     _copied_views,
+    _decision,
     _labels,
     _layout,
     _registered,
     _special,
 )
-from treadle.distributed.tensor._decision import Decision, decided
 from treadle.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from treadle.distributed.tensor._facts import facts_of
 from treadle.distributed.tensor._labels import Call, Labelling, Labels
@@ -133,13 +133,13 @@ def run(func: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     handler = _special.handler_of(facts, bound)
     if handler is not None:
         return handler(bound, call)
-    decision = decided(bound, call)
+    decision = _decision.decided(bound, call)
     if decision.is_composite:
         return _C._call_parts(func, args, kwargs)
     return computed(bound, call, decision)
 
 
-def computed(bound: Bound, call: Call, decision: Decision) -> Any:
+def computed(bound: Bound, call: Call, decision: _decision.Decision) -> Any:
     """The result by way of labels; without, all is computed in every process."""
     labelling, plan, written = decision.labelling, decision.plan, decision.written
     specs = [spec_of(tensor, call.mesh) for tensor in call.tensors]
