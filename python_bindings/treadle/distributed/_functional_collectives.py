@@ -1,5 +1,5 @@
-"""Collective functions that return new tensors, with gradients, by PyTorch's names for programs that
-are traced.
+"""Collective functions that return new tensors, with gradients, by the names that PyTorch has for
+programs that are traced.
 
     total = all_reduce(tensor, "sum", group)   # goes on beside the program
     print(total)                               # waits
