@@ -173,9 +173,9 @@ void reduce_flat(Exchange& exchange, const Call& call, bool is_root, bool to_all
 
 // Rank r gets the values of all for its part, reduces them and, with `gathers`, sends the result.
 //
-// All segments are offered at once, and all results are awaited at once: a rank that is busy with its
-// own part does not hold up the others. What limits the memory is that values are received in two
-// segments by turns.
+// All segments are offered at once, and all results are awaited at once: a rank that is busy with
+// its own part does not hold up the others. What limits the memory is that values are received in
+// two segments by turns.
 class PartsInSegments {
  public:
   PartsInSegments(Exchange& exchange, const Call& call, std::vector<Span> inputs, Span output,

@@ -1,5 +1,5 @@
-// The engine "gloo" with a thread for each rank: results at the sizes where another way begins, ends
-// by timeout and abort, and strangers at the ports. With --config=asan memory is checked, too.
+// The engine "gloo" with a thread for each rank: results at the sizes where another way begins,
+// ends by timeout and abort, and strangers at the ports. With --config=asan memory is checked, too.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -13,8 +13,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <condition_variable>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>

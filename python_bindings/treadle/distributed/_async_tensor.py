@@ -87,7 +87,7 @@ class AsyncCollectiveTensor(Tensor):
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         return self.trigger_wait().__array__(*args, **kwargs)
 
-    def __repr__(self) -> str:  # type: ignore[override]
+    def __repr__(self) -> str:
         return f"AsyncCollectiveTensor({self.trigger_wait()})"
 
     def __tensor_flatten__(self) -> Tuple[List[str], Any]:

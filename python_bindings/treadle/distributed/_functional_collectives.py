@@ -1,4 +1,5 @@
-"""Collective functions that return new tensors, with gradients: PyTorch's names for traced programs.
+"""Collective functions that return new tensors, with gradients, by the names that PyTorch has for
+programs that are traced.
 
     total = all_reduce(tensor, "sum", group)   # goes on beside the program
     print(total)                               # waits
@@ -220,9 +221,9 @@ def reduce_scatter_single(
     scatter_dim: int,
     group: Any,  # noqa: N803
 ) -> Tensor:
-    """This process's piece, along a dimension, of the sum of all tensors, or what else the operation
-    makes of them. There are gradients for sum and avg. ValueError for a dimension that the number of
-    processes does not divide."""
+    """This process's piece, along a dimension, of the sum of all tensors, or what else the
+    operation makes of them. There are gradients for sum and avg. ValueError for a dimension that
+    the number of processes does not divide."""
     _has_rows("reduce_scatter_tensor", self)
     found = _resolve(group)
     rows = self.shape[scatter_dim]

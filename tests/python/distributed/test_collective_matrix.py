@@ -228,7 +228,9 @@ class Matrix:
         for fewer operations."""
         ordered = [op for op in STEPS if op[0] != "B"]
         both = (False, True)
-        for later, apart in [(l, a) for l in both for a in both if in_full or l == a]:
+        for later, apart in [
+            (late, far) for late in both for far in both if in_full or late == far
+        ]:
             for name in INTEGERS:
                 few = apart and not in_full
                 self.reductions(name, apart, later, ("SUM", "BOR") if few else STEPS)
