@@ -376,7 +376,7 @@ def test_one_process() -> None:
 
 
 BAD_STARTS: Any = {
-    "nccl": ({"backend": "nccl"}, RuntimeError, r"a backend that is there \(.*gloo.*\), got 'nccl'"),
+    "nccl": ({"backend": "nccl"}, RuntimeError, r"there \(.*gloo.*\), got 'nccl'"),
     "unknown": (
         {"backend": "smoke"},
         ValueError,
