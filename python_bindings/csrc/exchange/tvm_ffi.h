@@ -41,7 +41,7 @@ struct Any {
     const char* text;
     DLDataType dtype;
     DLDevice device;
-  } as;
+  } as{};
 };
 static_assert(sizeof(Any) == 16);
 
