@@ -45,6 +45,9 @@ def dtypes(op: Operator) -> tuple[str, ...]:
 
 
 def callable_from_python(op: Operator) -> bool:
+    """Whether programs call it: internal operators are for kernels, and checked by these."""
+    if op.kind != "binding" and op.internal:
+        return False
     try:
         op.function
     except AttributeError:
