@@ -56,6 +56,10 @@ inline thread_local PackedMemory packed_left, packed_right;
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
 
+// Of a lambda in an inner loop, which the compiler else calls, with its vectors in memory.
+#undef INLINED_LAMBDA
+#define INLINED_LAMBDA HWY_ATTR __attribute__((always_inline))
+
 namespace hn = hwy::HWY_NAMESPACE;
 
 // A tile of C: 6 x 2 vectors where there are 16 registers, 12 x 2 of 32.
@@ -247,11 +251,11 @@ struct Gemm {
     constexpr int kVectors = (kWidth + kLanes - 1) / kLanes;
     const T* rows[kVectors * kLanes];
     for (int64_t l = 0; l < kVectors * kLanes; ++l) rows[l] = from + (l < lanes ? l : 0) * lane;
-    const auto pack_terms = [&](int64_t first) HWY_ATTR {
+    const auto pack_terms = [&](int64_t first) INLINED_LAMBDA {
       V columns[kVectors][kBlock];
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v)
-        transposed([&](int r) HWY_ATTR { return rows[v * kLanes + r] + first; }, kBlock,
+        transposed([&](int r) INLINED_LAMBDA { return rows[v * kLanes + r] + first; }, kBlock,
                    columns[v]);
         // In ascending order: what a vector writes behind its columns is written over.
 #pragma GCC unroll 4
@@ -270,23 +274,23 @@ struct Gemm {
   template <int count, class Row>
   static HWY_INLINE void transposed(Row&& row, int64_t terms, V (&columns)[count]) {
     static_assert(count == kBlock || count == kLanes);
-    const auto transpose_by = [&](auto&& load_row) HWY_ATTR {
+    const auto transpose_by = [&](auto&& load_row) INLINED_LAMBDA {
       if constexpr (count != kBlock) {
-        transpose_square([&](int r) HWY_ATTR { return load_row(D(), row(r)); }, columns);
+        transpose_square([&](int r) INLINED_LAMBDA { return load_row(D(), row(r)); }, columns);
       } else {
         V x[kBlock];
 #pragma GCC unroll 4
         for (int q = 0; q < kBlock; ++q) {
           x[q] = load_blocks(
-              D(), [&](auto d, int r) HWY_ATTR { return load_row(d, row(r)); }, q);
+              D(), [&](auto d, int r) INLINED_LAMBDA { return load_row(d, row(r)); }, q);
         }
         transpose(x, columns);
       }
     };
     if (terms == count)
-      transpose_by([](auto d, const T* p) HWY_ATTR { return load(d, p); });
+      transpose_by([](auto d, const T* p) INLINED_LAMBDA { return load(d, p); });
     else
-      transpose_by([&](auto d, const T* p) HWY_ATTR { return load_first(d, p, terms); });
+      transpose_by([&](auto d, const T* p) INLINED_LAMBDA { return load_first(d, p, terms); });
   }
   // Block b is from row r + kBlock b.
   template <class Some, class Load>
