@@ -246,6 +246,8 @@ struct Gemm {
   static constexpr int kBlocks = kLanes / kBlock;  // of 16 bytes, in a vector
   static constexpr int kTerms = kBlocks == 4 ? kLanes : kBlock;
 
+  // Packs whole blocks of terms, and returns the number of terms. Vectors are stored in ascending
+  // order: the elements that one stores behind its columns are stored over.
   template <int kWidth>
   static int64_t pack_transposed(const T* from, int64_t lanes, int64_t lane, int64_t depth, C* to) {
     constexpr int kVectors = (kWidth + kLanes - 1) / kLanes;
@@ -257,7 +259,6 @@ struct Gemm {
       for (int v = 0; v < kVectors; ++v)
         transposed([&](int r) INLINED_LAMBDA { return rows[v * kLanes + r] + first; }, kBlock,
                    columns[v]);
-        // In ascending order: what a vector writes behind its columns is written over.
 #pragma GCC unroll 4
       for (int q = 0; q < kBlock; ++q) {
 #pragma GCC unroll 8

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import importlib.util
-import shutil
 import subprocess
 
 import pytest
@@ -156,12 +155,9 @@ EXPORT(scale) {
 
 
 def _compile(folder, name, source, *more):
-    compiler = shutil.which("g++") or shutil.which("c++")
-    if compiler is None:
-        pytest.skip("there is no C++ compiler")
     (folder / f"{name}.cc").write_text(source)
     library = folder / f"lib{name}.so"
-    command = [compiler, "-std=c++17", "-O1", "-shared", "-fPIC", str(folder / f"{name}.cc")]
+    command = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", str(folder / f"{name}.cc")]
     subprocess.run([*command, "-o", str(library), *more], check=True)
     return str(library)
 

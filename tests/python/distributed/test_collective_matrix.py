@@ -150,7 +150,7 @@ class Matrix:
         self.equal(joined, np.concatenate(every))
 
     def in_place(self, rows: int) -> None:
-        """What is sent lies where results come."""
+        """The inputs of a call lie in its outputs."""
         world, rank = self.world, self.rank
         every = [values("int64", r, (world * rows, 2)) for r in range(world)]
         parts = [np.split(each, world) for each in every]

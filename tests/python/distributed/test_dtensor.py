@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import itertools
 import pickle
@@ -124,8 +125,27 @@ def test_what_it_is() -> None:
     on_mesh(2, run)
 
 
+def test_decisions_about_calls_keep_neither_meshes_nor_tensors() -> None:
+    from treadle.distributed import ProcessGroup
+    from treadle.distributed.tensor import _decision
+
+    def run(mesh: DeviceMesh) -> None:
+        x = distribute_tensor(treadle.rand(4, 4), mesh, [Shard(0)])
+        x + x, x.sum(0), x.t(), x @ x
+        assert len(_decision._decisions) >= 4
+        seen, left = set(), [*_decision._decisions.items()]
+        while left:
+            value = left.pop()
+            assert not isinstance(value, (DeviceMesh, treadle.Tensor, ProcessGroup))
+            if isinstance(value, (tuple, list, dict, frozenset, set, _decision.Decision)):
+                left += [each for each in gc.get_referents(value) if id(each) not in seen]
+                seen |= {id(each) for each in left}
+
+    on_mesh(2, run)
+
+
 def test_one_process_may_print() -> None:
-    """What is printed is not sent for."""
+    """Printing sends nothing."""
 
     def run(mesh: DeviceMesh) -> None:
         x = distribute_tensor(treadle.arange(4.0), mesh, [Shard(0)])

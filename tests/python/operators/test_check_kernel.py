@@ -4,7 +4,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -59,12 +58,9 @@ LINES = {"cumsum": ["cumsum f32 [5], 0"], "softmax.int": ["softmax.int f32 [3,5]
 
 @pytest.fixture(scope="module")
 def checker(tmp_path_factory):
-    compiler = shutil.which("g++") or shutil.which("c++")
-    if compiler is None:
-        pytest.skip("there is no C++ compiler")
     library = tmp_path_factory.mktemp("faults") / "libfaults.so"
     subprocess.run(
-        [compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-pthread"]
+        ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-pthread"]
         + [str(FOLDER / "faults.cc"), "-o", str(library)],
         check=True,
     )

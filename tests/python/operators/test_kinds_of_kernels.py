@@ -5,7 +5,6 @@ and finds a fault that is planted in its text."""
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,16 +74,13 @@ def built(folder, kernel, text):
         subprocess.run([sys.executable, "-c", program, source, folder], check=True)
         (file,) = folder.glob("stable*.so")
     elif file.suffix == ".so":
-        compiler = shutil.which("g++") or shutil.which("c++")
         flags = ["-std=c++17", "-O1", "-shared", "-fPIC", f"-I{include_paths()[0]}"]
-        subprocess.run([compiler, *flags, source, "-o", file], check=True)
+        subprocess.run(["c++", *flags, source, "-o", file], check=True)
     return kernel.replace(name[0], str(file))
 
 
 @pytest.mark.slow
 def test_right_kernels_pass_and_faults_are_found(tmp_path, monkeypatch):
-    if shutil.which("g++") is None and shutil.which("c++") is None:
-        pytest.skip("there is no C++ compiler")
     for name, lines, wanted in (
         ("right", [], []),
         ("wrong", ["relu f32 [5] nan"], ["wrong value"]),

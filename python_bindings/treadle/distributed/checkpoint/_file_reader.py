@@ -15,6 +15,7 @@ from treadle._C import Tensor
 from treadle.distributed.checkpoint import _metadata_file
 from treadle.distributed.checkpoint._files import AnyPath, FileSystem, FileSystemBase, Section
 from treadle.distributed.checkpoint._metadata_file import StorageInfo
+from treadle.distributed.checkpoint._tasks import done
 from treadle.distributed.checkpoint.filesystem import _metadata_name
 from treadle.distributed.checkpoint.metadata import Metadata, StorageMeta
 from treadle.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner, ReadItem
@@ -87,9 +88,7 @@ class FileSystemReader(StorageReader):
                 size = file.seek(0, os.SEEK_END)
                 for index in sorted(pieces, key=lambda index: self.storage_data[index].offset):
                     self._read_piece(file, size, path, pieces[index], planner)
-        future: Future[None] = Future()
-        future.set_result(None)
-        return future
+        return done(None)
 
     def _read_piece(
         self, file: Any, size: int, path: Any, items: List[ReadItem], planner: LoadPlanner

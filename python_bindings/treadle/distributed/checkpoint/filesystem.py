@@ -17,7 +17,6 @@ import os
 import re
 import uuid
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
@@ -27,6 +26,7 @@ from treadle.distributed.checkpoint import _metadata_file
 from treadle.distributed.checkpoint._files import AnyPath, FileSystem, FileSystemBase, Section
 from treadle.distributed.checkpoint._global_plan import chunk_bytes
 from treadle.distributed.checkpoint._metadata_file import StorageInfo as _StorageInfo
+from treadle.distributed.checkpoint._tasks import done, in_threads
 from treadle.distributed.checkpoint.metadata import STATE_DICT_TYPE, Metadata, StorageMeta
 from treadle.distributed.checkpoint.planner import (
     SavePlan,
@@ -189,15 +189,9 @@ class FileSystemWriter(StorageWriter, BlockingAsyncStager):
         else:
             buckets = [[item] for item in plan.items]
         names = self._free_names(plan.storage_data.prefix, len(buckets))
-        parts = zip(names, buckets)
-        if self.thread_count == 1:
-            written = [self._write_file(planner, part) for part in parts]
-        else:
-            with ThreadPoolExecutor(self.thread_count) as pool:
-                written = list(pool.map(lambda part: self._write_file(planner, part), parts))
-        future: Future[List[WriteResult]] = Future()
-        future.set_result([result for results in written for result in results])
-        return future
+        tasks = [(planner, part) for part in zip(names, buckets)]
+        written = in_threads(self.thread_count, self._write_file, tasks)
+        return done([result for results in written for result in results])
 
     def _write_file(
         self, planner: SavePlanner, part: Tuple[str, List[WriteItem]]

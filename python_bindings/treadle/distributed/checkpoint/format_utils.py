@@ -12,6 +12,7 @@ from treadle import distributed as dist
 from treadle._C import Tensor
 from treadle.distributed.checkpoint._file_reader import FileSystemReader
 from treadle.distributed.checkpoint._nested_dict import flatten_state_dict
+from treadle.distributed.checkpoint._tasks import done
 from treadle.distributed.checkpoint.default_planner import (
     DefaultLoadPlanner,
     _EmptyStateDictLoadPlanner,
@@ -92,9 +93,7 @@ class BroadcastingTorchSaveReader(StorageReader):
             target = planner.resolve_tensor(item).detach()
             target.copy_(narrow(tensor, item.storage_offsets, item.lengths))
             planner.commit_tensor(item, target)
-        future: Future[None] = Future()
-        future.set_result(None)
-        return future
+        return done(None)
 
     def set_up_storage_reader(
         self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any

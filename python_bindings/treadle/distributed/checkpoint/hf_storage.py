@@ -14,8 +14,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from treadle import _C
 from treadle._C import Tensor
@@ -23,6 +22,7 @@ from treadle.distributed.checkpoint._file_reader import FileSystemReader
 from treadle.distributed.checkpoint._files import AnyPath
 from treadle.distributed.checkpoint._global_plan import mistakes
 from treadle.distributed.checkpoint._metadata_file import StorageInfo
+from treadle.distributed.checkpoint._tasks import done, in_threads
 from treadle.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner
 from treadle.distributed.checkpoint.filesystem import FileSystemWriter, _compact
 from treadle.distributed.checkpoint.metadata import (
@@ -53,19 +53,6 @@ _SUFFIX = ".safetensors"
 _SHARDS = "sharded"  # the folder of the boxes where whole tensors are made of them
 _BOXES = "DCP_SHARDING_INFO"  # in a header: where the boxes begin
 _BEGIN = "saved_offsets"
-
-
-def _done(value: Any) -> Any:
-    future: Future[Any] = Future()
-    future.set_result(value)
-    return future
-
-
-def _in_threads(count: int, function: Callable, tasks: Iterable[tuple]) -> List[Any]:
-    if count == 1:
-        return [function(*task) for task in tasks]
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(lambda task: function(*task), tasks))
 
 
 def _file_name(number: int, count: int, shard: Optional[int] = None) -> str:
@@ -161,8 +148,8 @@ class HuggingFaceStorageWriter(FileSystemWriter):
             (planner, _file_name(number, self._files(), shard), items)
             for number, items in files.items()
         ]
-        written = _in_threads(self.thread_count, self._write_tensors, tasks)
-        return _done([result for results in written for result in results])
+        written = in_threads(self.thread_count, self._write_tensors, tasks)
+        return done([result for results in written for result in results])
 
     def _write_tensors(
         self, planner: SavePlanner, name: str, items: List[WriteItem]
@@ -207,7 +194,7 @@ class HuggingFaceStorageWriter(FileSystemWriter):
         for fqn in known:
             files.setdefault(self._place(fqn), []).append(fqn)
         tasks = [(folder, number, names) for number, names in files.items()]
-        sizes = _in_threads(self.thread_count_consolidation, self._write_whole, tasks)
+        sizes = in_threads(self.thread_count_consolidation, self._write_whole, tasks)
         index = {
             fqn: _file_name(number, self._files())
             for number, names in files.items()
@@ -314,8 +301,8 @@ class HuggingFaceStorageReader(FileSystemReader):
         for item in plan.items:
             files.setdefault(self.storage_data[item.storage_index].relative_path, []).append(item)
         tasks = [(planner, name, items) for name, items in files.items()]
-        _in_threads(self.thread_count, self._read_file, tasks)
-        return _done(None)
+        in_threads(self.thread_count, self._read_file, tasks)
+        return done(None)
 
     def _read_file(self, planner: LoadPlanner, name: str, items: List[ReadItem]) -> None:
         with safetensors.safe_open(self.fs.concat_path(self.path, name)) as file:

@@ -1,8 +1,9 @@
 """The decisions about a call: the labels of its tensors, the placements that they take, and what is
 done with the local result of a reduction.
 
-They depend on the operator, the mesh, the arguments that are no tensors, and the shapes, strides,
-dtypes and placements of the tensors; never on elements. So calls that are alike are decided once.
+They depend on the operator, the shape of the mesh, the arguments that are no tensors, and the
+shapes, strides, dtypes and placements of the tensors; never on elements. So calls that are alike
+are decided once.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -13,13 +14,17 @@ import dataclasses
 from typing import Any, Callable, Dict, Hashable, List, Optional
 
 from treadle import _ops
-from treadle._C import Tensor
+from treadle._C import Tensor, device, dtype, layout, memory_format
 from treadle.distributed.tensor import _api, _labels, _special, _strategy, _views
 from treadle.distributed.tensor._kernel_labels import RULES
 from treadle.distributed.tensor._labels import Call, Labelling
 from treadle.distributed.tensor._strategy import Input, Plan
 from treadle.distributed.tensor.placement_types import Replicate
 
+# The types of arguments that can be compared.
+_PLAIN = (
+    Tensor, type(None), bool, int, float, complex, str, dtype, device, layout, memory_format
+)  # fmt: skip
 # The most decisions that are kept.
 _MOST = 4096
 _decisions: Dict[Hashable, Decision] = {}
@@ -27,7 +32,7 @@ _decisions: Dict[Hashable, Decision] = {}
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What is decided; the labelling is None where every process computes all."""
+    """A decision; the labelling is None where every process computes all."""
 
     labelling: Optional[Labelling]
     plan: Plan
@@ -56,25 +61,21 @@ def forget_all() -> None:
 
 
 def _key_of(bound: Any, call: Call) -> Optional[Hashable]:
-    """What the decision depends on; None if it cannot be compared."""
-    key: List[Any] = [bound.func, call.mesh]
+    """The values that a decision depends on, of which none keeps a mesh, a group or a tensor alive;
+    None if there are others."""
+    key: List[Any] = [bound.func, call.mesh.shape]
     for tensor in call.tensors:
         spread = isinstance(tensor, _api.DTensor)
         key.append(tensor._spec.placements if spread else None)  # type: ignore[attr-defined]
         key += (tensor.shape, tensor.stride(), tensor.dtype)
     for value in bound.args.values():
-        if isinstance(value, Tensor):
-            key.append(Tensor)
-        elif isinstance(value, (list, tuple)):
-            key += [len(value), *(Tensor if isinstance(v, Tensor) else v for v in value)]
-        else:
-            key += [type(value), value]
-    made = tuple(key)
-    try:
-        hash(made)
-    except TypeError:
-        return None
-    return made
+        each = value if isinstance(value, (list, tuple)) else [value]
+        if not all(isinstance(v, _PLAIN) for v in each):
+            return None
+        key += [type(value), len(each)]
+        for v in each:
+            key += [Tensor] if isinstance(v, Tensor) else [type(v), v]
+    return tuple(key)
 
 
 def _decide(bound: Any, call: Call) -> Decision:
