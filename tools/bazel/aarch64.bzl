@@ -18,7 +18,7 @@ def _toolchain_impl(ctx):
         fail("@aarch64: %sgcc was not found; install it with: apt-get install g++-aarch64-linux-gnu\n" % _PREFIX +
              "(./dev test --aarch64 does this by itself)")
     libraries = root + "/usr/lib/aarch64-linux-gnu"
-    if not root or not ctx.path(libraries + "/libhwy.so").exists:
+    if not root or not ctx.path(libraries + "/libdnnl.so").exists:
         fail("@aarch64: expected the libraries for Arm in the folder TREADLE_AARCH64, got '%s'; " % root +
              "./dev test --aarch64 fetches them")
 

@@ -2,7 +2,7 @@
 
 A build step (see python_bindings/wheel.bzl). The files are stripped of symbols that only a debugger
 reads, and written uncompressed. auditwheel then copies every library that the platform's policy
-does not promise (oneDNN, Highway, ..., and a subset of OpenBLAS that is linked here) into
+does not promise (oneDNN, Gloo, ..., and a subset of OpenBLAS that is linked here) into
 `treadle.libs/` under names of their own, points the run paths there, and names the oldest platform
 that the wheel fits. At last the licence
 of each package that is carried or compiled in goes into the wheel, and the package into its bill of

@@ -122,7 +122,7 @@ def treadle_system_libraries():
         name = "highway",
         package = "libhwy-dev",
         headers = ["hwy/highway.h"],
-        libraries = ["libhwy_contrib.so", "libhwy.so"],
+        libraries = [],  # aten/backend/cpu/chosen_target.cc says why
         # Outside operators are compiled with them, as those of the tree are.
         shipped = "hwy",
         notice = "highway.h",

@@ -11,7 +11,6 @@ Example:
 from __future__ import annotations
 
 import operator
-import string
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from treadle import _C
@@ -42,7 +41,7 @@ def _letters(labels: Sequence[Any]) -> str:
         number = operator.index(label)
         if not 0 <= number < 52:
             raise ValueError(f"einsum: expected labels in [0, 52), got {number}")
-        text += string.ascii_letters[number]
+        text += chr(ord("a") + number if number < 26 else ord("A") + number - 26)
     return text
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import warnings
 from typing import Any, Callable, Optional
 
@@ -35,6 +34,8 @@ class _Mode:
         return type(self)()
 
     def __call__(self, function: Callable) -> Callable:
+        import inspect  # here, for it would take a tenth of the time of `import treadle`
+
         if inspect.isclass(function):
             warnings.warn(
                 f"{type(self).__name__}: decorating a class is deprecated, and is about its "

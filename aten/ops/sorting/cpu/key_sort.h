@@ -18,9 +18,9 @@
 #include <limits>
 #include <vector>
 
+#include "aten/ops/sorting/cpu/highway_sort.h"
 #include "aten/ops/sorting/cpu/sort_key.h"
 #include "aten/ops/sorting/cpu/vector_sort.h"
-#include "hwy/contrib/sort/vqsort.h"
 
 namespace treadle::cpu {
 
@@ -53,18 +53,18 @@ class WideKeyOrder {
       vector_sort(keys_.data(), static_cast<int64_t>(keys_.size()));
     } else {
       pairs_.resize(keys_.size());
-      for (size_t i = 0; i < keys_.size(); ++i) pairs_[i] = {.lo = i, .hi = keys_[i]};
-      hwy::Sorter()(pairs_.data(), pairs_.size(), hwy::SortAscending());
+      for (size_t i = 0; i < keys_.size(); ++i) pairs_[i] = {.low = i, .high = keys_[i]};
+      highway_sort(pairs_.data(), static_cast<int64_t>(pairs_.size()));
     }
   }
   int64_t position(int64_t i) const {
-    if (!is_packed_) return static_cast<int64_t>(pairs_[i].lo);
+    if (!is_packed_) return static_cast<int64_t>(pairs_[i].low);
     return static_cast<int64_t>(keys_[i] & ((uint64_t{1} << position_bits_) - 1));
   }
 
  private:
   std::vector<uint64_t> keys_;
-  std::vector<hwy::uint128_t> pairs_;
+  std::vector<WideKey> pairs_;
   int position_bits_ = 0;
   bool is_packed_ = false;
 };

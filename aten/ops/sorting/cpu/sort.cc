@@ -12,6 +12,7 @@
 #include "aten/ops/copy_.h"
 #include "aten/ops/empty.h"
 #include "aten/ops/movedim.h"
+#include "aten/ops/sorting/cpu/highway_sort.h"
 #include "aten/ops/sorting/cpu/key_sort.h"
 
 namespace treadle::cpu {
@@ -77,7 +78,7 @@ void sort_keys(Key* keys, int64_t size) {
     for (int value = 0; value < 256; ++value)
       keys = std::fill_n(keys, counts[value], static_cast<Key>(value));
   } else if constexpr (sizeof(Key) == 2) {
-    hwy::Sorter()(keys, static_cast<size_t>(size), hwy::SortAscending());
+    highway_sort(keys, size);
   } else {
     vector_sort(keys, size);
   }

@@ -23,11 +23,11 @@
 #include <limits>
 #include <utility>
 
+#include "aten/ops/sorting/cpu/highway_sort.h"
 #include "aten/ops/sorting/cpu/sort_key-inl.h"
 #include "aten/ops/sorting/cpu/sort_key.h"
 #include "aten/ops/sorting/cpu/vector_sort.h"
 #include "core/base/parallel.h"
-#include "hwy/contrib/sort/vqsort.h"
 #include "hwy/highway.h"
 
 #ifndef TREADLE_ATEN_CPU_VECTOR_SORT_TABLE
@@ -410,7 +410,7 @@ struct Quicksort {
     if (kHighwaySorts && count > kNetwork) depth = 0;
     while (count > kNetwork) {
       if (depth-- == 0) {
-        hwy::Sorter()(keys, static_cast<size_t>(count), hwy::SortAscending());
+        cpu::highway_sort(keys, count);
         return done(keys, count);
       }
       const Key pivot = median_of_samples(keys, count, AsItIs());
