@@ -18,7 +18,6 @@
 #include <limits>
 #include <vector>
 
-#include "aten/ops/sorting/cpu/highway_sort.h"
 #include "aten/ops/sorting/cpu/sort_key.h"
 #include "aten/ops/sorting/cpu/vector_sort.h"
 
@@ -36,37 +35,49 @@ class NarrowKeyOrder {
   std::vector<uint64_t> items_;
 };
 
-// Keys of 64 bits. Where they lie so close together that the difference from the least and the
-// position fit in 64 bits, these form one integer. Otherwise the integer has 128 bits.
+// Keys of 64 bits. The difference from the least key and the position form one integer. Where that
+// does not fit in 64 bits, the difference loses its last bits, and keys that are then alike are
+// sorted again among themselves.
 class WideKeyOrder {
  public:
-  explicit WideKeyOrder(int64_t count) : keys_(static_cast<size_t>(count)) {}
+  explicit WideKeyOrder(int64_t count)
+      : keys_(static_cast<size_t>(count)), items_(static_cast<size_t>(count)) {}
   void set(int64_t i, uint64_t key) { keys_[i] = key; }
   void sort() {
-    if (keys_.empty()) return;
+    if (keys_.size() < 2) return;
     const auto [least, greatest] = std::minmax_element(keys_.begin(), keys_.end());
     const uint64_t base = *least, spread = *greatest - base;
-    position_bits_ = std::bit_width(keys_.size() - 1);
-    is_packed_ = std::bit_width(spread) + position_bits_ <= 64;
-    if (is_packed_) {
-      for (size_t i = 0; i < keys_.size(); ++i) keys_[i] = (keys_[i] - base) << position_bits_ | i;
-      vector_sort(keys_.data(), static_cast<int64_t>(keys_.size()));
-    } else {
-      pairs_.resize(keys_.size());
-      for (size_t i = 0; i < keys_.size(); ++i) pairs_[i] = {.low = i, .high = keys_[i]};
-      highway_sort(pairs_.data(), static_cast<int64_t>(pairs_.size()));
-    }
+    position_bits_ = static_cast<int>(std::bit_width(keys_.size() - 1));
+    const int lost = std::max(0, static_cast<int>(std::bit_width(spread)) + position_bits_ - 64);
+    for (size_t i = 0; i < keys_.size(); ++i)
+      items_[i] = (keys_[i] - base) >> lost << position_bits_ | i;
+    vector_sort(items_.data(), static_cast<int64_t>(items_.size()));
+    if (lost > 0) sort_alike();
   }
   int64_t position(int64_t i) const {
-    if (!is_packed_) return static_cast<int64_t>(pairs_[i].low);
-    return static_cast<int64_t>(keys_[i] & ((uint64_t{1} << position_bits_) - 1));
+    return static_cast<int64_t>(items_[i] & ((uint64_t{1} << position_bits_) - 1));
   }
 
  private:
-  std::vector<uint64_t> keys_;
-  std::vector<WideKey> pairs_;
+  uint64_t key(int64_t i) const { return keys_[position(i)]; }
+
+  void sort_alike() {
+    const int64_t count = static_cast<int64_t>(items_.size());
+    for (int64_t begin = 0, end = 1; begin < count; begin = end++) {
+      bool is_sorted = true;  // as equal keys are
+      for (; end < count && items_[begin] >> position_bits_ == items_[end] >> position_bits_; ++end)
+        is_sorted = is_sorted && key(end - 1) <= key(end);
+      if (is_sorted) continue;
+      WideKeyOrder order(end - begin);
+      for (int64_t i = begin; i < end; ++i) order.set(i - begin, key(i));
+      order.sort();
+      const std::vector<uint64_t> before(items_.begin() + begin, items_.begin() + end);
+      for (int64_t i = begin; i < end; ++i) items_[i] = before[order.position(i - begin)];
+    }
+  }
+
+  std::vector<uint64_t> keys_, items_;
   int position_bits_ = 0;
-  bool is_packed_ = false;
 };
 
 // f(order), with room for `count` keys.

@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/sort.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/_sort_values.h"
@@ -12,7 +14,6 @@
 #include "aten/ops/copy_.h"
 #include "aten/ops/empty.h"
 #include "aten/ops/movedim.h"
-#include "aten/ops/sorting/cpu/highway_sort.h"
 #include "aten/ops/sorting/cpu/key_sort.h"
 
 namespace treadle::cpu {
@@ -69,16 +70,40 @@ void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& va
   places.finish();
 }
 
+// Sorts keys by how often each value occurs. counts: one zero for each value of a key.
+template <class Key>
+void counting_sort(Key* keys, int64_t size, int64_t* counts) {
+  constexpr int64_t kAtOnce = 16 / sizeof(Key);
+  for (int64_t j = 0; j < size; ++j) ++counts[keys[j]];
+  int64_t value = 0;
+  // Most counts are small, so the first keys of a value are written without asking how many it has.
+  for (int64_t left = size; left >= kAtOnce; ++value) {
+    const int64_t count = counts[value];
+    std::fill_n(keys, kAtOnce, static_cast<Key>(value));
+    if (count > kAtOnce) std::fill_n(keys + kAtOnce, count - kAtOnce, static_cast<Key>(value));
+    keys += count;
+    left -= count;
+  }
+  for (; value < int64_t{1} << 8 * sizeof(Key); ++value)
+    keys = std::fill_n(keys, counts[value], static_cast<Key>(value));
+}
+
 // Sorts keys alone.
 template <class Key>
 void sort_keys(Key* keys, int64_t size) {
+  constexpr int64_t kCounted = 16384;  // from here on, 65,536 counts take less time than a sort
   if constexpr (sizeof(Key) == 1) {
     std::array<int64_t, 256> counts{};
-    for (int64_t j = 0; j < size; ++j) ++counts[keys[j]];
-    for (int value = 0; value < 256; ++value)
-      keys = std::fill_n(keys, counts[value], static_cast<Key>(value));
+    counting_sort(keys, size, counts.data());
   } else if constexpr (sizeof(Key) == 2) {
-    highway_sort(keys, size);
+    if (size >= kCounted) {
+      std::vector<int64_t> counts(size_t{1} << 16);
+      counting_sort(keys, size, counts.data());
+    } else {
+      std::vector<uint32_t> wide(keys, keys + size);
+      vector_sort(wide.data(), size);
+      std::copy(wide.begin(), wide.end(), keys);
+    }
   } else {
     vector_sort(keys, size);
   }

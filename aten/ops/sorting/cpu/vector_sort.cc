@@ -23,7 +23,6 @@
 #include <limits>
 #include <utility>
 
-#include "aten/ops/sorting/cpu/highway_sort.h"
 #include "aten/ops/sorting/cpu/sort_key-inl.h"
 #include "aten/ops/sorting/cpu/sort_key.h"
 #include "aten/ops/sorting/cpu/vector_sort.h"
@@ -52,8 +51,6 @@ inline constexpr int kRows = 16;
 inline constexpr int64_t kNetwork = 2048;  // keys
 inline constexpr int kPairs = 63;
 inline constexpr int64_t kForThreads = 1 << 17;  // keys
-// With vectors this short, Highway's sort takes half of the time for more than kNetwork keys.
-inline constexpr bool kHighwaySorts = HWY_TARGET != HWY_AVX3;
 
 // Whether several threads sort so many keys. The result is the same.
 HWY_INLINE bool shared_by_threads(int64_t count) {
@@ -403,14 +400,14 @@ struct Quicksort {
 
   static int depth_for(int64_t count) { return 2 * std::bit_width(static_cast<uint64_t>(count)); }
 
-  // `depth`: the number of further partitions before another sort takes the keys, whose time no
+  // `depth`: the number of further partitions before a heap sort takes the keys, whose time no
   // order of keys increases. done(keys, count) is called for each part when it is in order.
   template <class Done>
   static void sort(Key* keys, int64_t count, int depth, Done done) {
-    if (kHighwaySorts && count > kNetwork) depth = 0;
     while (count > kNetwork) {
       if (depth-- == 0) {
-        cpu::highway_sort(keys, count);
+        std::make_heap(keys, keys + count);
+        std::sort_heap(keys, keys + count);
         return done(keys, count);
       }
       const Key pivot = median_of_samples(keys, count, AsItIs());
@@ -482,10 +479,6 @@ void sort_rows(const Key* from, Key* to, int64_t rows, int64_t size, KeyOfBits<K
   }
   const auto done = [=](Key* keys, int64_t count)
                         HWY_ATTR { map_keys(keys, keys, count, to_bits); };
-  if (kHighwaySorts && !shared_by_threads(size)) {
-    map_keys(from, to, size, to_key);
-    return Sort::sort(to, size, 0, done);
-  }
   const Key pivot = Sort::median_of_samples(from, size, to_key);
   const int64_t less = Sort::partition_into(to, from, size, pivot, to_key);
   if (shared_by_threads(size))
