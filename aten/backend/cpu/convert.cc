@@ -13,7 +13,8 @@
 namespace treadle::simd {
 namespace {
 
-constexpr int64_t kShortestRun = 8;  // elements; shorter runs are not worth a call
+// Elements; shorter runs are not worth a call.
+constexpr int64_t kShortestRun = 8, kShortestRepeat = 32;
 
 // The runs that vectors are quicker at; returns how many elements they did.
 template <class T>
@@ -70,7 +71,12 @@ void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_st
   } else if (src_stride == 0) {
     const To value = convert_element<To>(element_at<From>(src));
     if (dst_stride == kTo) {
-      std::fill_n(reinterpret_cast<To*>(dst), n, value);
+      if (kTo == 4 && n >= kShortestRepeat)
+        convert_vectors().repeat_4(reinterpret_cast<const char*>(&value), 0, 1, dst, n);
+      else if (kTo == 8 && n >= kShortestRepeat)
+        convert_vectors().repeat_8(reinterpret_cast<const char*>(&value), 0, 1, dst, n);
+      else
+        std::fill_n(reinterpret_cast<To*>(dst), n, value);
       return;
     }
 #pragma GCC unroll 4

@@ -5,6 +5,8 @@
 #define TREADLE_TARGET_INCLUDE "aten/backend/cpu/convert_vectors.cc"
 #include "aten/backend/cpu/foreach_target.h"
 
+#include <algorithm>
+
 #include "aten/backend/cpu/convert_vectors.h"
 #include "aten/backend/cpu/interleaved_pages.h"
 #include "aten/scalar/narrow-inl.h"
@@ -107,9 +109,27 @@ struct ConvertLoops {
     return i;
   }
 
+  template <class Bits>
+  static void repeat(const char* from, int64_t stride, int64_t rows, char* to, int64_t n) {
+    const hn::ScalableTag<Bits> d;
+    constexpr int64_t kStep = static_cast<int64_t>(hn::MaxLanes(hn::ScalableTag<Bits>()));
+    Bits* place = reinterpret_cast<Bits*>(to);
+    for (int64_t row = 0; row < rows; ++row, from += stride, place += n) {
+      const Bits bits = *reinterpret_cast<const Bits*>(from);
+      if (n < kStep) {
+        std::fill_n(place, n, bits);
+        continue;
+      }
+      const auto v = hn::Set(d, bits);
+      for (int64_t i = 0; i + kStep < n; i += kStep) hn::StoreU(v, d, place + i);
+      hn::StoreU(v, d, place + n - kStep);  // over some that are written already
+    }
+  }
+
   static constexpr ConvertVectors kLoops = {
-      &half_to_float,   &float_to_half,     &bfloat16_to_float, &float_to_bfloat16,
-      &float_to_double, &from_every_second, &to_every_second};
+      &half_to_float,     &float_to_half,    &bfloat16_to_float,
+      &float_to_bfloat16, &float_to_double,  &from_every_second,
+      &to_every_second,   &repeat<uint32_t>, &repeat<uint64_t>};
 };
 
 const ConvertVectors& convert_loops() { return ConvertLoops::kLoops; }

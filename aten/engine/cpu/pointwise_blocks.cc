@@ -17,7 +17,7 @@ constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk; a multip
 
 // Where an operand is strided, broadcast or of another dtype.
 void run_strided(const PointwiseCall& call, PointwiseBlock* block, ScalarType result) {
-  constexpr int64_t kBytes = kBlock * 16;  // the largest elements need no slack
+  constexpr int64_t kBytes = kBlock * 16;  // of the largest elements
   TileOperand operands[kMaxPointwiseInputs + 1];
   for (int k = 0; k < call.inputs; ++k) operands[k] = {call.in[k], call.compute, false};
   operands[call.inputs] = {call.out, result, true};

@@ -459,7 +459,7 @@ void run_program(const Program& program, ArrayRef<PointwiseOperand> operands, In
   int64_t largest = plan.largest_item();
   for (const TileOperand& operand : plan.operands())
     largest = std::max(largest, item_size(operand.type));
-  const int64_t bytes = (tile + kTileSlack) * largest / 64 * 64 + 64;
+  const int64_t bytes = tile * largest / 64 * 64 + 64;
   int64_t written = 0, touched = 0;
   for (const TileOperand& operand : elements.tiles)
     (operand.is_written ? written : touched) += numel * item_size(operand.type);

@@ -14,8 +14,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "aten/backend/cpu/convert.h"
+#include "aten/backend/cpu/convert_vectors.h"
 #include "aten/engine/pointwise.h"
 #include "core/base/geometry.h"
 
@@ -31,12 +33,11 @@ struct TileOperand {
 // Room for the operands that do not lie in memory as a loop reads or writes them.
 struct TileBuffers {
   char* first;
-  int64_t bytes;  // of each; more than `elements` take, by kTileSlack elements
+  int64_t bytes;  // of each
   int64_t elements;
 
   char* of(int k) const { return first + k * bytes; }
 };
-inline constexpr int64_t kTileSlack = 8;
 
 class Tiles {
  public:
@@ -45,7 +46,10 @@ class Tiles {
   // Operands that are read come first. Strides belong to `shape`, whose dimensions are merged.
   Tiles(ArrayRef<TileOperand> operands, IntList shape)
       : shape_(shape), row_(shape[shape.size() - 1]), count_(static_cast<int>(operands.size())) {
-    for (int k = 0; k < count_; ++k) access_[k] = access(operands[static_cast<size_t>(k)]);
+    for (int k = 0; k < count_; ++k) {
+      const Access& a = access_[k] = access(operands[static_cast<size_t>(k)]);
+      is_even_ = is_even_ && (a.is_dense || a.is_constant || a.is_periodic || is_repeated(a));
+    }
   }
 
   // body(at, n) for pieces of [begin, end), which count elements of the shape in its order. A piece
@@ -55,21 +59,25 @@ class Tiles {
            const Body& body) const {
     if (begin == end) return;
     Piece piece = begin_pieces(begin, end, buffers, most);
-    if (row_ >= kLongRow)
+    if (row_ >= (is_even_ ? kLongEvenRow : kLongRow))
       run_rows(begin, end, piece, body);
     else
-      run_short_rows(begin, end, piece, body);
+      run_short_rows(begin, end, piece, whole_rows(buffers), body);
   }
   // The same in pieces of as many elements as a buffer has, but for the last.
   template <class Body>
   void run_whole(int64_t begin, int64_t end, const TileBuffers& buffers, const Body& body) const {
     if (begin == end) return;
     Piece piece = begin_pieces(begin, end, buffers, buffers.elements);
-    run_short_rows(begin, end, piece, body);
+    run_short_rows(begin, end, piece, 0, body);
   }
 
  private:
   static constexpr int64_t kLongRow = 64;  // rows at least this long are walked one at a time
+  // The same where an operand needs no rows, has one for all of them, or one element for each. To
+  // fill a buffer with several rows then costs less than a piece for each row.
+  static constexpr int64_t kLongEvenRow = 512;
+  static constexpr int64_t kLine = 16;  // elements, which fill a cache line or more than one
 
   // How a loop gets at an operand.
   struct Access {
@@ -82,6 +90,7 @@ class Tiles {
     bool has_unit_rows;  // a row can be handed out as it is
     bool is_dense;       // so can the whole operand
     bool is_constant;    // one element, seen everywhere
+    bool is_periodic;    // one row, seen everywhere
   };
 
   struct Piece {
@@ -118,13 +127,16 @@ class Tiles {
         m.dtype != operand.type,
         false,
         m.dtype == operand.type,
+        !operand.is_written,
         !operand.is_written};
     a.has_unit_rows = !a.is_converted && a.inner == a.item;
     int64_t expected = a.item;
     for (size_t d = rank(); d-- > 0; expected *= shape_[d]) {
       a.is_dense = a.is_dense && m.strides[d] == expected;
       a.is_constant = a.is_constant && m.strides[d] == 0;
+      a.is_periodic = a.is_periodic && (m.strides[d] == 0) == (d + 1 < rank());
     }
+    a.is_periodic = a.is_periodic && rank() > 1;
     return a;
   }
 
@@ -163,23 +175,42 @@ class Tiles {
     }
   }
 
-  // Pieces that span rows.
+  // Elements of the whole rows that a buffer has room for, if they fill whole cache lines, where
+  // that is possible; 0 if a row is longer.
+  int64_t whole_rows(const TileBuffers& buffers) const {
+    for (const int64_t size : {std::lcm(row_, kLine), row_})
+      if (size <= buffers.elements) return buffers.elements / size * size;
+    return 0;
+  }
+
+  // Pieces that span rows. `whole`: elements of those of whole rows, which most are then; or 0.
   template <class Body>
-  void run_short_rows(int64_t begin, int64_t end, Piece& piece, const Body& body) const {
+  void run_short_rows(int64_t begin, int64_t end, Piece& piece, int64_t whole,
+                      const Body& body) const {
+    const int64_t& column = piece.index.back();
+    int64_t ready = 0, ready_from = -1;  // elements of periodic operands in buffers, their column
     void* at[kMaxOperands];
     for (int64_t from = begin; from < end;) {
-      const int64_t n = std::min(end - from, piece.buffers.elements);
+      int64_t n = std::min(end - from, whole > 0 ? whole : piece.buffers.elements);
+      // From a row's first element on, unless pieces are whole lines wherever they begin.
+      if (whole % kLine != 0 && column > 0) n = std::min(n, row_ - column);
+      const bool is_ready = column == ready_from && n <= ready;
       for (int k = 0; k < count_; ++k) {
         const Access& a = access_[k];
         at[k] = piece.buffer(k);
         if (a.is_constant) continue;
+        if (a.is_periodic) {
+          if (!is_ready) fill_periods(a, column, n, piece.buffer(k));
+          continue;
+        }
         if (a.is_dense)
           at[k] = a.memory.data + from * a.item;
-        else if (a.has_unit_rows && piece.index.back() + n <= row_)
+        else if (a.has_unit_rows && column + n <= row_)
           at[k] = a.memory.data + offset_of(strides(a), piece.index.data());
         else if (!a.is_written)
           gather(a, piece.index.data(), n, piece.buffer(k));
       }
+      if (!is_ready) ready = n, ready_from = column;
       body(at, n);
       for (int k = 0; k < count_; ++k) {
         const Access& a = access_[k];
@@ -187,29 +218,63 @@ class Tiles {
           scatter(a, piece.index.data(), n, piece.buffer(k));
       }
       from += n;
-      if (from < end) unravel(shape_, from, piece.index.data());
+      advance(piece.index, n);
+    }
+  }
+  // The index of the element that comes n elements later.
+  void advance(DimVector& index, int64_t n) const {
+    for (size_t d = rank(); d-- > 0 && n > 0;) {
+      index[d] += n;
+      if (index[d] < shape_[d]) return;
+      n = index[d] / shape_[d];
+      index[d] -= n * shape_[d];
     }
   }
 
-  void gather(const Access& a, const int64_t* start, int64_t n, char* buffer) const {
-    if (a.inner == 0 && !a.is_converted) {
-      if (a.item == 4) return repeat<uint32_t>(a, start, n, buffer);
-      if (a.item == 8) return repeat<uint64_t>(a, start, n, buffer);
+  // n elements of a row that follows itself, from a column on.
+  void fill_periods(const Access& a, int64_t column, int64_t n, char* buffer) const {
+    int64_t filled = std::min(n, row_ - column);
+    a.convert(a.memory.data + column * a.inner, a.inner, buffer, a.item, filled);
+    if (filled == n) return;
+    const int64_t rest = std::min(n - filled, column);
+    a.convert(a.memory.data, a.inner, buffer + filled * a.item, a.item, rest);
+    for (filled += rest; filled < n;) {
+      const int64_t more = std::min(n - filled, filled);
+      std::memcpy(buffer + filled * a.item, buffer, static_cast<size_t>(more * a.item));
+      filled += more;
     }
+  }
+  static bool is_repeated(const Access& a) {
+    return a.inner == 0 && !a.is_converted && !a.is_written && (a.item == 4 || a.item == 8);
+  }
+  void gather(const Access& a, const int64_t* start, int64_t n, char* buffer) const {
+    if (is_repeated(a)) return repeat(a, start, n, buffer);
     each_row(a, start, n, [&](int64_t offset, int64_t done, int64_t count) {
       a.convert(a.memory.data + offset, a.inner, buffer + done * a.item, a.item, count);
     });
   }
-  // Where all elements of a row are one. Whole groups are written: the elements behind a row are
-  // those of the next one, and the buffer has slack behind the last.
-  template <class Bits>
+  // Where all elements of a row are one.
   void repeat(const Access& a, const int64_t* start, int64_t n, char* buffer) const {
-    constexpr int64_t kGroup = kTileSlack;
-    each_row(a, start, n, [&](int64_t offset, int64_t done, int64_t count) {
-      Bits element, *const to = reinterpret_cast<Bits*>(buffer) + done;
-      std::memcpy(&element, a.memory.data + offset, sizeof(Bits));
-      for (int64_t k = 0; k < count; k += kGroup) std::fill_n(to + k, kGroup, element);
-    });
+    const ConvertVectors& vectors = convert_vectors();
+    const auto write = a.item == 4 ? vectors.repeat_4 : vectors.repeat_8;
+    DimVector index(start, start + rank());
+    const size_t last = rank() - 1;
+    const int64_t stride = a.memory.strides[last - 1];
+    while (n > 0) {
+      const char* const from = a.memory.data + offset_of(strides(a), index.data());
+      const int64_t rows = std::min(n / row_, shape_[last - 1] - index[last - 1]);
+      int64_t count = row_ * rows;
+      if (index[last] != 0 || rows == 0) {
+        count = std::min(n, row_ - index[last]);
+        write(from, 0, 1, buffer, count);
+      } else {
+        write(from, stride, rows, buffer, row_);
+        index[last - 1] += rows - 1;
+      }
+      n -= count;
+      buffer += count * a.item;
+      next_row(shape_, index.data());
+    }
   }
   void scatter(const Access& a, const int64_t* start, int64_t n, const char* buffer) const {
     each_row(a, start, n, [&](int64_t offset, int64_t done, int64_t count) {
@@ -242,6 +307,7 @@ class Tiles {
   IntList shape_;
   int64_t row_;
   int count_;
+  bool is_even_ = true;  // no operand must be walked row by row
   Access access_[kMaxOperands];
 };
 
