@@ -26,6 +26,86 @@ auto reader(const T* point) {
   return [=](int64_t c) { return static_cast<compute_type<T>>(point[c]); };
 }
 
+// The neighbours of some points, those of all points side by side. In a loop over points there is
+// then no branch, so that the loads of several points are under way at once.
+template <class C>
+class Block {
+ public:
+  static constexpr int64_t kPoints = 128;
+  explicit Block(const Sampling& s) : s_(s) {}
+
+  // point(p, c): coordinate c of point p.
+  template <class F>
+  void find(int64_t points, const F& point) {
+    points_ = points;
+    at_edge_.clear();
+    if (s_.mode.interpolation == GridMode::kNearest)
+      find_in_space<GridMode::kNearest>(point);
+    else if (s_.mode.interpolation == GridMode::kLinear)
+      find_in_space<GridMode::kLinear>(point);
+    else
+      find_of<GridMode::kCubic, 2>(point);
+  }
+
+  // The values of an image's channel at the points.
+  template <class T>
+  void read(const T* from, T* out) const {
+    C sums[kPoints] = {};
+    for (int k = 0; k < count_; ++k) {
+      for (int64_t p = 0; p < points_; ++p)
+        sums[p] += static_cast<C>(from[offset_[k][p]]) * weight_[k][p];
+    }
+    // What lies outside is 0, even where the first element of the image is no number.
+    for (const auto& [p, found] : at_edge_) {
+      sums[p] = 0;
+      for (int k = 0; k < found; ++k)
+        sums[p] += static_cast<C>(from[offset_[k][p]]) * weight_[k][p];
+    }
+    for (int64_t p = 0; p < points_; ++p) out[p] = static_cast<T>(sums[p]);
+  }
+
+ private:
+  static constexpr int kMost = 16;  // neighbours of a point
+
+  template <int64_t kInterpolation, class F>
+  void find_in_space(const F& point) {
+    if (s_.coordinates == 2)
+      find_of<kInterpolation, 2>(point);
+    else
+      find_of<kInterpolation, 3>(point);
+  }
+  template <int64_t kInterpolation, int64_t kCoordinates, class F>
+  [[gnu::flatten]] void find_of(const F& point) {
+    Sampling s = s_;  // with what the compiler knows
+    s.mode.interpolation = kInterpolation;
+    s.coordinates = kCoordinates;
+    for (int64_t p = 0; p < points_; ++p) {
+      Neighbours<C> n[3];
+      s.find<C>([&](int64_t c) { return point(p, c); }, n);
+      count_ = n[0].count * n[1].count * n[2].count;
+      int found = 0;
+      s.for_neighbours(n, [&](int64_t at, int i, int j, int k) {
+        offset_[found][p] = at;
+        weight_[found++][p] = n[0].weight[i] * n[1].weight[j] * n[2].weight[k];
+      });
+      if (found < count_) at_edge_.push_back({p, found});
+      for (; found < count_; ++found) offset_[found][p] = 0, weight_[found][p] = 0;
+    }
+  }
+
+  struct Edge {
+    int64_t point;
+    int found;  // neighbours inside the image
+  };
+
+  const Sampling& s_;
+  int64_t points_ = 0;
+  int count_ = 0;
+  int64_t offset_[kMost][kPoints];
+  C weight_[kMost][kPoints];
+  std::vector<Edge> at_edge_;
+};
+
 template <class T>
 void grid_sampler_cpu(const Tensor& input, const Tensor& grid, int64_t interpolation_mode,
                       int64_t padding_mode, bool align_corners, const Tensor& out) {
@@ -35,18 +115,15 @@ void grid_sampler_cpu(const Tensor& input, const Tensor& grid, int64_t interpola
   const Tensor in = aten::contiguous(input), g = aten::contiguous(grid);
   const int64_t grain = std::max<int64_t>(1, 8192 / s.channels);
   parallel_for(s.batch * s.points, grain, [&](int64_t begin, int64_t end) {
-    Neighbours<C> n[3];
-    for (int64_t p = begin; p < end; ++p) {
-      s.find<C>(reader(g.data_as<T>() + p * s.coordinates), n);
-      const int64_t image = p / s.points;
-      for (int64_t c = 0; c < s.channels; ++c) {
-        const T* from = in.data_as<T>() + (image * s.channels + c) * s.in_size();
-        C sum = 0;
-        s.for_neighbours(n, [&](int64_t at, int i, int j, int k) {
-          sum += static_cast<C>(from[at]) * (n[0].weight[i] * n[1].weight[j] * n[2].weight[k]);
-        });
-        out.data_as<T>()[(image * s.channels + c) * s.points + p % s.points] = static_cast<T>(sum);
-      }
+    Block<C> block(s);
+    for (int64_t first = begin, n = 0; first < end; first += n) {
+      const int64_t image = first / s.points, point = first % s.points;
+      n = std::min({Block<C>::kPoints, end - first, s.points - point});
+      const T* const points = g.data_as<T>() + first * s.coordinates;
+      block.find(
+          n, [&](int64_t p, int64_t c) { return static_cast<C>(points[p * s.coordinates + c]); });
+      for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c)
+        block.read(in.data_as<T>() + c * s.in_size(), out.data_as<T>() + c * s.points + point);
     }
   });
 }
