@@ -36,7 +36,7 @@ class Store : public gloo::rendezvous::Store {
   std::string prefix_;
 };
 
-// The devices of a process. The threads that serve its parent's devices are not in a child of a fork.
+// The devices of a process. A child of a fork has not got the threads that serve its parent's.
 struct Devices {
   const pid_t process = ::getpid();
   std::mutex mutex;
