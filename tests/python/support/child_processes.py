@@ -14,13 +14,11 @@ about forks gives method="fork".
 from __future__ import annotations
 
 import faulthandler
-import functools
 import multiprocessing
 import os
 import pickle
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from multiprocessing import forkserver
@@ -30,6 +28,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 import pytest
 
 import processes
+from source_tree import ROOT
 
 LIMIT = 120.0  # seconds, on a machine that does other things
 
@@ -40,6 +39,8 @@ _PRELOADED = ["child_processes", "process_groups", "encodings.idna", "numpy.rand
 _PRELOADED += ["treadle.nn.parallel.distributed", "treadle.utils.data"]
 _PRELOADED += [f"treadle.distributed.{name}" for name in _OF_THE_LIBRARY.split()]
 multiprocessing.set_forkserver_preload(_PRELOADED)
+# What they import besides is compiled once.
+_COMPILED = str(ROOT / "build" / "tests_compiled")
 
 _to_parent: Any = None
 
@@ -64,20 +65,14 @@ class _Setting(NamedTuple):
 
     environment: Dict[str, str]
     stacks: str  # the file for them
-    compiled: str  # the folder for compiled modules
 
     def adopt(self) -> None:
         """Take it over."""
         os.environ.clear()
         os.environ.update(self.environment)
-        sys.dont_write_bytecode, sys.pycache_prefix = False, self.compiled
+        sys.dont_write_bytecode, sys.pycache_prefix = False, _COMPILED
         processes.tell_stacks(self.stacks)
         faulthandler.enable()
-
-
-@functools.lru_cache(maxsize=None)
-def _folder() -> tempfile.TemporaryDirectory:
-    return tempfile.TemporaryDirectory(prefix="treadle-compiled-")
 
 
 def _begin_server() -> None:
@@ -114,7 +109,7 @@ class Child:
         setting = None
         if method == _CLEAN:
             _begin_server()
-            setting = _Setting(dict(os.environ), processes.stacks_path(), _folder().name)
+            setting = _Setting(dict(os.environ), processes.stacks_path())
         self._process = context.Process(  # type: ignore[attr-defined]
             target=_run, args=(there, pickle.dumps((function, args)), setting)
         )
