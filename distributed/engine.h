@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "distributed/call.h"
 
@@ -43,13 +44,16 @@ class Engine {
   // Ends all waiting calls with Failure::Aborted, and the connections to all other ranks.
   virtual void abort() = 0;
 
-  // After a fork the connections belong to the parent: nothing of them is touched.
-  bool is_in_child() const { return process_ != ::getpid(); }
-
   const int rank, size;
-
- private:
-  const pid_t process_ = ::getpid();
 };
+
+// An object that a child of a fork does not destroy: its connections are the parent's, and threads
+// that the child has not got hold its locks, or wait for it.
+template <class T, class... Args>
+std::shared_ptr<T> make_of_this_process(Args&&... args) {
+  return {new T(std::forward<Args>(args)...), [process = ::getpid()](T* object) {
+            if (process == ::getpid()) delete object;
+          }};
+}
 
 }  // namespace treadle::distributed

@@ -22,10 +22,6 @@ Group::Group(std::shared_ptr<Engine> engine, std::vector<int> members, std::stri
     : name(std::move(name)), engine_(std::move(engine)), members_(std::move(members)) {}
 
 Group::~Group() {
-  if (engine_->is_in_child()) {
-    (void)worker_.release();
-    return;
-  }
   abort();
   shut_down(milliseconds(0));
 }
@@ -114,7 +110,7 @@ std::shared_ptr<Work> Group::run(Call call, std::vector<int64_t> shape, bool lat
     if (!later && !is_busy_ && tasks_.empty()) {
       is_busy_ = true;
     } else {
-      work = std::make_shared<Work>();
+      work = make_of_this_process<Work>();
       tasks_.push_back({std::move(call), entry, work});
       if (!worker_) worker_ = std::make_unique<std::thread>([this] { this->work(); });
       changed_.notify_all();
@@ -195,7 +191,7 @@ std::shared_ptr<Work> Group::post(Call call, std::vector<int64_t> shape) {
   auto run = [this, entry, call = std::move(call)](const std::function<int()>& wait) {
     return recorded(call, *entry, wait);
   };
-  return std::make_shared<MessageWork>(std::move(message), timeout, std::move(run), waiters_);
+  return make_of_this_process<MessageWork>(std::move(message), timeout, std::move(run), waiters_);
 }
 
 std::vector<Entry> Group::record() {

@@ -150,7 +150,9 @@ PYBIND11_MODULE(_engine, module) {
       });
 
   py::class_<Group, std::shared_ptr<Group>>(module, "Group")
-      .def(py::init<std::shared_ptr<Engine>, std::vector<int>, std::string>())
+      .def(py::init([](std::shared_ptr<Engine> engine, std::vector<int> members, std::string name) {
+        return make_of_this_process<Group>(std::move(engine), std::move(members), std::move(name));
+      }))
       .def_readonly("name", &Group::name)
       .def_property_readonly("engine", &Group::engine)
       .def("run",

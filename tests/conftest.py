@@ -6,11 +6,32 @@ for one from outside; those of tests/gpu say themselves what is on the device.
 
 import gc
 import os
+from typing import Any, Generator
 
 import pytest
 
+import processes
+from time_limit import limited
 from treadle_testing.device import pytest_addoption as _add_device_options
-from treadle_testing.device import pytest_configure  # noqa: F401  loads backends
+from treadle_testing.device import pytest_configure as _load_backends
+
+# Of the time after which pytest ends a process that hangs, and with it the whole run.
+_SHARE_OF_A_TEST = 0.8
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load backends that are named; see to it that a test that hangs can say where."""
+    processes.tell_stacks()
+    _load_backends(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def _in_time(item: pytest.Item) -> Generator[None, Any, Any]:
+    with limited(_SHARE_OF_A_TEST * float(item.config.getini("faulthandler_timeout"))):
+        return (yield)
+
+
+pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = _in_time
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

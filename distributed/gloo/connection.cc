@@ -5,8 +5,10 @@
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <random>
@@ -34,13 +36,27 @@ class Store : public gloo::rendezvous::Store {
   std::string prefix_;
 };
 
+// The devices of a process. A child of a fork has not got the threads that serve its parent's.
+struct Devices {
+  const pid_t process = ::getpid();
+  std::mutex mutex;
+  std::map<std::pair<std::string, std::string>, std::weak_ptr<gloo::transport::Device>> known;
+
+  static Devices& of_this_process() {
+    static std::atomic<Devices*> made{nullptr};  // never destroyed
+    Devices* found = made.load();
+    if (found != nullptr && found->process == ::getpid()) return *found;
+    auto fresh = std::make_unique<Devices>();
+    if (made.compare_exchange_strong(found, fresh.get())) return *fresh.release();
+    return *found;  // another thread was first
+  }
+};
+
 // One thread of Gloo serves all groups on an interface.
 std::shared_ptr<gloo::transport::Device> device_of(const Interface& interface) {
-  static std::mutex mutex;
-  static std::map<std::pair<std::string, std::string>, std::weak_ptr<gloo::transport::Device>>
-      devices;
-  const std::lock_guard lock(mutex);
-  std::weak_ptr<gloo::transport::Device>& known = devices[{interface.host, interface.name}];
+  Devices& devices = Devices::of_this_process();
+  const std::lock_guard lock(devices.mutex);
+  std::weak_ptr<gloo::transport::Device>& known = devices.known[{interface.host, interface.name}];
   std::shared_ptr<gloo::transport::Device> device = known.lock();
   if (!device) {
     gloo::transport::tcp::attr attributes;

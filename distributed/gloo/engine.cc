@@ -52,12 +52,6 @@ GlooEngine::GlooEngine(int rank, int size, RendezvousStore store, const Interfac
       connection_(std::make_unique<Connection>(rank, size, std::move(store), interface, timeout)) {}
 
 GlooEngine::~GlooEngine() {
-  if (is_in_child()) {
-    // The connections are the parent's.
-    (void)connection_.release();
-    for (auto& copy : copies_) (void)copy.release();
-    return;
-  }
   connection_->close();
   copies_.clear();
 }

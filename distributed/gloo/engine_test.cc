@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +31,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "distributed/group.h"
 
 namespace treadle::distributed {
 namespace {
@@ -308,6 +311,50 @@ TEST(GlooEngine, StrangersAtThePorts) {
   EXPECT_EQ(at_ease, kTurns - kStrikes);
   std::cout << connections << " connections, " << bytes << " bytes, " << made << " of " << kTurns
             << " groups made\n";
+}
+
+// The status of a child of a fork in which the function returns; it is killed if that takes long.
+int status_of_child(const std::function<bool()>& function) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    ::_exit(function() ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+std::shared_ptr<Group> group_of_one() {
+  Table table({});
+  constexpr std::chrono::milliseconds kSoon(20'000);
+  return make_of_this_process<Group>(
+      make_of_this_process<GlooEngine>(0, 1, table.store(kSoon), Interface{"127.0.0.1", ""}, kSoon),
+      std::vector<int>{0}, "0");
+}
+
+// A child has none of the threads that serve its parent's groups: its own groups have others.
+TEST(GlooEngine, ChildrenConnectWhileTheParentHasAGroup) {
+  const std::shared_ptr<Group> kept = group_of_one();
+  EXPECT_EQ(status_of_child([] {
+              const auto errors = together(3, std::chrono::milliseconds(20'000),
+                                           [](GlooEngine& engine) { check_all(engine, 3); });
+              return errors == std::vector<std::string>(3) && !HasFailure();
+            }),
+            0);
+}
+
+TEST(GlooEngine, ChildrenLeaveTheGroupsOfTheParentAlone) {
+  std::shared_ptr<Group> group = group_of_one();
+  std::shared_ptr<Work> work = group->run(call_of(Function::Barrier, 0), {}, true);
+  work->wait({});
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // its thread waits for the next call
+  EXPECT_EQ(status_of_child([&] {
+              work.reset();
+              group.reset();
+              return true;
+            }),
+            0);
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ std::shared_ptr<Engine> connect(int rank, int size, py::function set, py::functi
     return std::vector<char>(value.begin(), value.end());
   };
   const py::gil_scoped_release unlock;
-  return std::make_shared<GlooEngine>(rank, size, std::move(store), Interface{host, interface},
-                                      milliseconds(static_cast<int64_t>(seconds * 1e3)));
+  return make_of_this_process<GlooEngine>(rank, size, std::move(store), Interface{host, interface},
+                                          milliseconds(static_cast<int64_t>(seconds * 1e3)));
 }
 
 }  // namespace

@@ -189,14 +189,21 @@ void MpiEngine<Abi>::compare(const Call& call) {
     for (const Span& each : call.outputs) key = mixed(key, each.bytes);
   if (call.function == Function::ReduceScatter)
     for (const Span& each : call.inputs) key = mixed(key, each.bytes);
-  const uint64_t mine[2] = {key, ~key};
-  uint64_t least[2] = {};
+  struct Numbers {
+    uint64_t mine[2], least[2];
+  };
+  auto numbers = std::make_unique<Numbers>(Numbers{{key, ~key}, {}});
   typename Functions::Request request{};
-  world_.check(mpi_.iallreduce(mine, least, 2, world_.type_of(sizeof(uint64_t)),
+  world_.check(mpi_.iallreduce(numbers->mine, numbers->least, 2, world_.type_of(sizeof(uint64_t)),
                                world_.op_of(ReduceOp::Min, ScalarType::UInt64), comm_, &request),
                "MPI_Iallreduce");
-  finish(request, call.timeout, nullptr, kAnyRank, false);
-  if (least[0] != mine[0] || least[1] != mine[1])
+  try {
+    finish(request, call.timeout, nullptr, kAnyRank, false);
+  } catch (...) {
+    (void)numbers.release();  // MPI writes there when the other ranks come
+    throw;
+  }
+  if (numbers->least[0] != numbers->mine[0] || numbers->least[1] != numbers->mine[1])
     throw Failure(Failure::Kind::Backend,
                   "expected the same call in all ranks, got another function, shape, dtype, "
                   "operation or root in some");

@@ -103,7 +103,7 @@ std::shared_ptr<Engine> mpi_connect(const std::vector<int>& members, const std::
     mpi.group_free(&whole);
     int rank = 0;
     all.check(mpi.comm_rank(made, &rank), "MPI_Comm_rank");
-    return std::make_shared<MpiEngine<Abi>>(all, made, rank, size);
+    return make_of_this_process<MpiEngine<Abi>>(all, made, rank, size);
   };
   return std::visit(
       [&](auto& made) -> std::shared_ptr<Engine> {

@@ -9,10 +9,10 @@ from typing import Any, Callable, List
 
 import numpy as np
 import pytest
-from test_distributed import together
 
 import treadle
 import treadle.distributed as dist
+from process_groups import together
 from treadle.distributed import _functional_collectives as functional
 from treadle.distributed._async_tensor import AsyncCollectiveTensor
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import multiprocessing
 import os
 import pickle
 import pickletools
@@ -18,10 +17,11 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from test_distributed import together
 
 import treadle
 import treadle.distributed as dist
+from child_processes import Child
+from process_groups import together
 from treadle import nn
 from treadle.distributed import checkpoint as dcp
 from treadle.distributed.checkpoint import _metadata_file, format_utils
@@ -332,11 +332,8 @@ def test_a_killed_save_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
     _save(path, 0)
     steps, before, outcomes = _steps_of_a_save(path), 0, set()
     for value, place in enumerate([1, steps - 5, *(chance.randrange(1, steps) for _ in range(12))]):
-        process = multiprocessing.get_context("fork").Process(
-            target=_killed_at, args=(path, value + 1, place)
-        )
-        process.start()
-        process.join()
+        process = Child(_killed_at, path, value + 1, place, method="fork")
+        assert process.end() in (0, -signal.SIGKILL)
         found = {"a": treadle.zeros(64, 64), "n": -1}
         dcp.load(found, checkpoint_id=path)
         assert found["a"].unique().tolist() == [found["n"]]

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from test_checkpoint import _causes, _expect_same
-from test_distributed import together
 
 import treadle
 import treadle.distributed as dist
+from process_groups import together
 from treadle.distributed import checkpoint as dcp
 from treadle.distributed.checkpoint.staging import DefaultStager, StagingOptions
 from treadle.distributed.checkpoint.state_dict_loader import _load_state_dict_from_keys

@@ -264,7 +264,7 @@ def _matrix_in_full(rank: int, world: int) -> str:
 
 @pytest.mark.parametrize("world", [1, 2, 3])
 def test_gloo(world: int) -> None:
-    from test_distributed import together
+    from process_groups import together
 
     assert len(set(together(world, _matrix))) == 1
 
@@ -272,7 +272,7 @@ def test_gloo(world: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("world", [1, 2, 3, 4, 7])
 def test_gloo_in_full(world: int) -> None:
-    from test_distributed import together
+    from process_groups import together
 
     assert len(set(together(world, _matrix_in_full))) == 1
 

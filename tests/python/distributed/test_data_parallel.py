@@ -9,10 +9,10 @@ from typing import Any, Callable, Dict, List
 
 import numpy as np
 import pytest
-from test_distributed import together
 
 import treadle
 import treadle.distributed as dist
+from process_groups import together
 from treadle import nn
 from treadle.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from treadle.distributed.optim import ZeroRedundancyOptimizer

@@ -10,10 +10,10 @@ from typing import Any, Callable, Dict, List
 
 import numpy as np
 import pytest
-from test_distributed import together
 
 import treadle
 import treadle.distributed as dist
+from process_groups import together
 from treadle import nn
 from treadle.distributed.algorithms import Join, Joinable, JoinHook
 from treadle.distributed.algorithms.ddp_comm_hooks import (

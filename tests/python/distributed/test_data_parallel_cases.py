@@ -12,10 +12,10 @@ from typing import Any, Callable, Dict, List
 
 import numpy as np
 import pytest
-from test_distributed import together
 
 import treadle
 import treadle.distributed as dist
+from process_groups import together
 from treadle import nn
 from treadle.nn.parallel import DistributedDataParallel
 from treadle.nn.parallel.distributed import _MixedPrecision

@@ -9,10 +9,10 @@ import pickle
 from typing import Any
 
 import pytest
-from test_distributed import together
 
 import treadle
 import treadle.distributed as dist
+from process_groups import together
 from treadle.distributed.device_mesh import DeviceMesh, _mesh_resources, init_device_mesh
 from treadle.distributed.tensor import Replicate, Shard, distribute_tensor
 

@@ -4,13 +4,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import pickle
 import signal
-import socket
 import time
-import traceback
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Callable, List
@@ -20,47 +16,10 @@ import pytest
 
 import treadle
 import treadle.distributed as dist
+from child_processes import Child, results
+from process_groups import SOON, joined, reserved_port, together
 
 WORLDS = [2, 3]
-SOON = timedelta(seconds=20)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _child(function: Callable, rank: int, world: int, url: str, args: tuple, results: Any) -> None:
-    try:
-        treadle.set_num_threads(1)
-        dist.init_process_group("gloo", url, SOON, world, rank)
-        result = function(rank, world, *args)
-        if dist.is_initialized():
-            dist.destroy_process_group()
-        # Not by shared memory: the process may end before another one has opened it.
-        results.put((rank, pickle.dumps(result), None))
-    except BaseException:
-        results.put((rank, None, traceback.format_exc()))
-
-
-def together(world: int, function: Callable, *args: Any) -> List[Any]:
-    """The result of the function in each of so many processes of a group."""
-    context = multiprocessing.get_context("fork")
-    results = context.SimpleQueue()
-    url = f"tcp://127.0.0.1:{_free_port()}"
-    processes = [
-        context.Process(target=_child, args=(function, rank, world, url, args, results))
-        for rank in range(world)
-    ]
-    for process in processes:
-        process.start()
-    found = [results.get() for _ in processes]
-    for process in processes:
-        process.join()
-    errors = [text for _, _, text in found if text]
-    assert not errors, "\n".join(errors)
-    return [pickle.loads(result) for _, result, _ in sorted(found, key=lambda entry: entry[0])]
 
 
 def _numbers(rank: int, shape: Any, dtype: Any = np.float32) -> np.ndarray:
@@ -301,64 +260,57 @@ def test_groups() -> None:
 # ---- Finding each other ----
 
 
-def _init_in_thread_order(world: int, init: Callable[[int], None]) -> List[int]:
-    context = multiprocessing.get_context("fork")
-    results = context.SimpleQueue()
+def _sum_of_ranks(rank: int, init: Callable, *args: Any) -> Any:
+    init(rank, *args)
+    tensor = treadle.tensor([rank])
+    dist.all_reduce(tensor)
+    dist.destroy_process_group()
+    return tensor.item()
 
-    def child(rank: int) -> None:
-        try:
-            init(rank)
-            tensor = treadle.tensor([rank])
-            dist.all_reduce(tensor)
-            results.put(tensor.item())
+
+def _init_each(world: int, init: Callable, *args: Any) -> List[Any]:
+    """The sum of the ranks as each of them finds it; the last one begins."""
+    ranks = reversed(range(world))
+    return results([Child(_sum_of_ranks, rank, init, *args) for rank in ranks])
+
+
+def _by_environment(rank: int) -> None:
+    os.environ["RANK"] = str(rank)
+    for _ in range(2):  # again, at the same port
+        if dist.is_initialized():
             dist.destroy_process_group()
-        except BaseException:
-            results.put(traceback.format_exc())
-
-    processes = [context.Process(target=child, args=(rank,)) for rank in reversed(range(world))]
-    for process in processes:
-        process.start()
-    found = [results.get() for _ in processes]
-    for process in processes:
-        process.join()
-    return found
+        dist.init_process_group(timeout=SOON)
+        assert dist.is_initialized()
 
 
 def test_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER_ADDR", "localhost")
-    monkeypatch.setenv("MASTER_PORT", str(_free_port()))
     monkeypatch.setenv("WORLD_SIZE", "2")
+    with reserved_port() as port:
+        monkeypatch.setenv("MASTER_PORT", str(port))
+        assert _init_each(2, _by_environment) == [1, 1]
 
-    def init(rank: int) -> None:
-        os.environ["RANK"] = str(rank)
-        for _ in range(2):  # again, at the same port
-            if dist.is_initialized():
-                dist.destroy_process_group()
-            dist.init_process_group(timeout=SOON)
-            assert dist.is_initialized()
 
-    assert _init_in_thread_order(2, init) == [1, 1]
+def _by_url(rank: int, url: str, world: int) -> None:
+    dist.init_process_group("gloo", url, SOON, world, rank)
 
 
 def test_file(tmp_path: Path) -> None:
     path = tmp_path / "shared"
     for _ in range(2):
-        found = _init_in_thread_order(
-            3, lambda rank: dist.init_process_group("gloo", path.as_uri(), SOON, 3, rank)
-        )
-        assert found == [3, 3, 3] and not path.exists()
+        assert _init_each(3, _by_url, path.as_uri(), 3) == [3, 3, 3] and not path.exists()
+
+
+def _by_store(rank: int, port: int) -> None:
+    store = dist.TCPStore("127.0.0.1", port, 2, rank == 0, SOON)
+    given = dist.PrefixStore("group", store)
+    dist.init_process_group(store=given, rank=rank, world_size=2, timeout=SOON)
+    dist.barrier()
 
 
 def test_store_of_the_program() -> None:
-    port = _free_port()
-
-    def init(rank: int) -> None:
-        store = dist.TCPStore("127.0.0.1", port, 2, rank == 0, SOON)
-        given = dist.PrefixStore("group", store)
-        dist.init_process_group(store=given, rank=rank, world_size=2, timeout=SOON)
-        dist.barrier()
-
-    assert _init_in_thread_order(2, init) == [1, 1]
+    with reserved_port() as port:
+        assert _init_each(2, _by_store, port) == [1, 1]
 
 
 def test_one_process() -> None:
@@ -408,12 +360,13 @@ def test_bad_starts(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nobody_else_comes() -> None:
-    url, start = f"tcp://127.0.0.1:{_free_port()}", time.monotonic()
+    start = time.monotonic()
     for rank, message in (
         (0, "expected rank 1 to join within 0.3 s"),
         (1, "expected a process that listens at"),
     ):
-        with pytest.raises(dist.DistNetworkError, match=message):
+        with reserved_port() as port, pytest.raises(dist.DistNetworkError, match=message):
+            url = f"tcp://127.0.0.1:{port}"
             dist.init_process_group("gloo", url, timedelta(seconds=0.3), 2, rank)
         assert not dist.is_initialized()
     assert time.monotonic() - start < 5
@@ -490,20 +443,11 @@ def _waits_for_the_dead(rank: int, world: int) -> Any:
 
 def test_a_dead_process_is_an_error() -> None:
     """Its connections are closed by the system."""
-    context = multiprocessing.get_context("fork")
-    results = context.SimpleQueue()
-    url = f"tcp://127.0.0.1:{_free_port()}"
-    processes = [
-        context.Process(target=_child, args=(_waits_for_the_dead, rank, 2, url, (), results))
-        for rank in range(2)
-    ]
-    for process in processes:
-        process.start()
-    _, result, error = results.get()
-    for process in processes:
-        process.join()
-    assert error is None, error
-    message, seconds = pickle.loads(result)
+    with reserved_port() as port:
+        url = f"tcp://127.0.0.1:{port}"
+        first, second = (Child(joined, rank, 2, url, _waits_for_the_dead) for rank in range(2))
+        assert second.end() == -signal.SIGKILL
+        ((message, seconds),) = results([first])
     assert "all_reduce: expected" in message and "rank 1" in message and "gone" in message
     assert seconds < 5
 

@@ -12,9 +12,9 @@ import pickle
 from typing import Any
 
 import pytest
-from test_distributed import together
 
 import treadle
+from process_groups import together
 from simulated_mesh import on_mesh
 from treadle import nn
 from treadle.distributed import tensor as spread

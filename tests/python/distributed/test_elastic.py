@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 import treadle.distributed as dist
+from process_groups import reserved_port
 from treadle.distributed import launch, run
 from treadle.distributed.elastic import events, metrics, timer
 from treadle.distributed.elastic.multiprocessing import (
@@ -226,8 +226,12 @@ os._exit(0)
 @pytest.mark.slow
 def test_machines_come_and_go(tmp_path: Path) -> None:
     """One agent starts alone, a second one joins, is killed with its workers, a third one joins."""
+    with reserved_port() as port:
+        _come_and_go(tmp_path, f"localhost:{port}")
+
+
+def _come_and_go(tmp_path: Path, endpoint: str) -> None:
     (tmp_path / "join.py").write_text(JOINING)
-    endpoint = f"localhost:{_free_port()}"
     command = [*RUN, "--nnodes=1:2", "--nproc-per-node=1", "--max-restarts=9", "--rdzv-id=r"]
     command += ["--rdzv-backend=c10d", f"--rdzv-endpoint={endpoint}", "-t", "1"]
     command += ["--rdzv-conf=last_call_timeout=1,keep_alive_interval=0.2"]
@@ -256,12 +260,6 @@ def test_machines_come_and_go(tmp_path: Path) -> None:
         for agent in agents:
             agent.kill()
             agent.communicate()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 # ---- The parts ----

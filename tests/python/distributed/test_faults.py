@@ -6,21 +6,23 @@ time, with what each rank did."""
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import socket
 import threading
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
+import child_processes
 import faulty_ranks
+import processes
 import treadle
 import treadle.distributed as dist
+from child_processes import Child, results
 from faulty_ranks import Fault
+from process_groups import joined, reserved_port
 from treadle.distributed import _faults, flight_record
 from treadle.distributed._stores import protocol
 from treadle.distributed._verdict import ENDED, SILENT, Said, verdict
@@ -117,36 +119,26 @@ def _listening(pid: int) -> Iterator[Tuple[str, int]]:
             yield socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)
 
 
-def _trains(rank: int, port: int, results: Any, stop: Any) -> None:
-    treadle.set_num_threads(1)
-    url = f"tcp://127.0.0.1:{port}"
-    dist.init_process_group("gloo", url, timedelta(seconds=20), 2, rank)
-    results.put("begun")
+def _trains(rank: int, world: int) -> int:
+    child_processes.say("begun")
     steps, goes_on = 0, treadle.ones(1)
     while goes_on.item():
         gradient = treadle.full((100,), float(rank))
         dist.all_reduce(gradient)
         assert gradient.tolist() == [1.0] * 100
         steps += 1
-        goes_on = treadle.tensor([0.0 if stop.is_set() else 1.0])
+        goes_on = treadle.tensor([0.0 if child_processes.has_heard() else 1.0])
         dist.broadcast(goes_on, 0)
-    dist.destroy_process_group()
-    results.put(steps)
+    return steps
 
 
 def test_training_while_strangers_come() -> None:
     """A million random bytes and 10,000 connections to all ports of the ranks."""
-    context = multiprocessing.get_context("fork")
-    results, stop = context.Queue(), context.Event()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    ranks = [context.Process(target=_trains, args=(rank, port, results, stop)) for rank in range(2)]
-    for process in ranks:
-        process.start()
-    try:
-        assert [results.get(timeout=40) for _ in ranks] == ["begun"] * 2
-        places = [place for process in ranks for place in _listening(process.pid)]
+    with reserved_port() as port:
+        url = f"tcp://127.0.0.1:{port}"
+        ranks = [Child(joined, rank, 2, url, _trains) for rank in range(2)]
+        assert [rank.hear() for rank in ranks] == ["begun"] * 2
+        places = [place for rank in ranks for place in _listening(rank.pid)]
         assert ("127.0.0.1", port) in places
         for place in places:
             for size in [500_000, *[5_000] * 100]:
@@ -160,13 +152,10 @@ def test_training_while_strangers_come() -> None:
                 strangers[0].sendall(protocol.frame(b"half")[:6])
                 for stranger in strangers:
                     stranger.close()
-        stop.set()
-        steps = [results.get(timeout=40) for _ in ranks]
+        for rank in ranks:
+            rank.say("stop")
+        steps = results(ranks)
         assert steps[0] == steps[1] > 0
-    finally:
-        for process in ranks:
-            process.kill()
-            process.join()
 
 
 # ---- The parts ----
@@ -261,5 +250,5 @@ def test_random_faults(monkeypatch: pytest.MonkeyPatch) -> None:
         fault = faulty_ranks.random_fault(seed, world)
         found = faulty_ranks.run(fault, world, 1.5)
         wrong += faulty_ranks.complaints(fault, found, 1.5)
-        assert not multiprocessing.active_children()
+        assert not processes.children()
     assert wrong == []

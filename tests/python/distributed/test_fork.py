@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -104,3 +105,39 @@ def test_children(name: str) -> None:
 @pytest.mark.parametrize("name", ["plans of convolutions", "random numbers"])
 def test_a_few_children(name: str) -> None:
     stuck_children(name, "0.5")
+
+
+GROUPS = """
+import os, signal, sys, treadle, treadle.distributed as dist
+from datetime import timedelta
+dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+dist.all_reduce(treadle.ones(1), async_op=True).wait()
+kept = dist.group.WORLD
+def joins(rank):
+    signal.alarm(60)
+    dist.init_process_group("gloo", sys.argv[1], timedelta(seconds=20), 2, rank)
+    x = treadle.ones(1)
+    dist.all_reduce(x)
+    os._exit(0 if x.item() == 2 else 1)
+for is_destroyed in (False, True):
+    if is_destroyed:
+        dist.destroy_process_group()
+    children = []
+    for rank in range(2):
+        children.append(os.fork())
+        if children[-1] == 0:
+            joins(rank)
+    print(*(os.waitpid(child, 0)[1] for child in children))
+    os.unlink(sys.argv[1][len("file://"):])
+"""
+
+
+def test_children_join_a_group_of_their_own(tmp_path: Path) -> None:
+    """The parent is in a group with the same transport, or was and still has it."""
+    done = subprocess.run(
+        [sys.executable, "-c", GROUPS, (tmp_path / "store").as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout == "0 0\n0 0\n", done.stdout + done.stderr[-2000:]

@@ -9,11 +9,11 @@ import os
 from typing import Any
 
 import pytest
-from test_distributed import together
 from test_fully_shard import Block, Model, batches, loss_of, made
 
 import treadle
 import treadle.distributed as dist
+from process_groups import together
 from treadle import nn
 from treadle.distributed import checkpoint as dcp
 from treadle.distributed.checkpoint.state_dict import get_state_dict, set_state_dict

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List
 
 import pytest
-from test_distributed import together
 
 import treadle
 import treadle.distributed as dist
+from process_groups import together
 from treadle import nn
 from treadle.distributed import checkpoint as dcp
 from treadle.distributed.algorithms._checkpoint.checkpoint_wrapper import (

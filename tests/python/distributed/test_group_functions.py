@@ -15,10 +15,10 @@ from typing import Any, List
 
 import numpy as np
 import pytest
-from test_distributed import together
 
 import treadle
 import treadle.distributed as dist
+from process_groups import reserved_port, together
 from treadle.distributed import _functional_collectives as functional
 from treadle.distributed.nn import functional as with_gradients
 
@@ -213,9 +213,11 @@ if rank == 0:
 
 
 def test_the_program_ends_with_calls_under_way() -> None:
-    from test_distributed import _free_port
+    with reserved_port() as port:
+        _end_with_calls_under_way(f"tcp://127.0.0.1:{port}")
 
-    url = f"tcp://127.0.0.1:{_free_port()}"
+
+def _end_with_calls_under_way(url: str) -> None:
     children = [
         subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(rank), url],

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import pytest
-from test_distributed import together
 
 import treadle
+from process_groups import together
 from treadle import nn
 from treadle.distributed.device_mesh import init_device_mesh
 from treadle.distributed.fsdp import fully_shard

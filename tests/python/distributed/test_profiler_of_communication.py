@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
-from test_distributed import together
 
 import treadle
 import treadle.distributed as dist
+from process_groups import together
 from treadle import nn
 from treadle.nn.parallel import DistributedDataParallel
 from treadle.profiler import merge_chrome_traces, profile, record_function

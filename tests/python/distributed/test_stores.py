@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import fcntl
 import os
 import resource
 import socket
@@ -15,6 +15,7 @@ from typing import Any, Callable, Iterator, List, Tuple
 
 import pytest
 
+import child_processes
 import treadle.distributed as dist
 from treadle.distributed._stores import protocol, server
 
@@ -334,30 +335,43 @@ def test_strangers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     one.close()
 
 
-def _serve_with_few_files(connection: Any) -> None:
+def _serve_with_few_files() -> None:
     one = master()
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    connection.send(one.port)
-    connection.recv()
+    child_processes.say(one.port)
+    child_processes.hear()
 
 
 def test_a_server_without_free_files() -> None:
-    context = multiprocessing.get_context("fork")
-    here, there = context.Pipe()
-    process = context.Process(target=_serve_with_few_files, args=(there,), daemon=True)
-    process.start()
-    try:
-        port = here.recv()
-        strangers = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
-        made = dist.TCPStore("127.0.0.1", port, None, False, LONG)
-        assert made.add("n", 1) == 1
-        for stranger in strangers:
-            stranger.close()
-        here.send(None)
-        process.join()
-    finally:
-        process.kill()
-        process.join()
+    process = child_processes.Child(_serve_with_few_files)
+    port = process.hear()
+    strangers = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
+    made = dist.TCPStore("127.0.0.1", port, None, False, LONG)
+    assert made.add("n", 1) == 1
+    for stranger in strangers:
+        stranger.close()
+    process.say("end")
+    assert child_processes.results([process]) == [None]
+
+
+def test_a_file_that_another_keeps_locked(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    store = dist.FileStore(str(path))
+    store.set("a", "1")
+    store.set_timeout(SHORT)
+    with open(path) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        for call in (lambda: store.set("a", "2"), lambda: store.get("a")):
+            assert raised(dist.DistStoreError, call) == (
+                f"expected the store in {path} to be free within 0.05 s, got one that another "
+                "process or thread keeps locked"
+            )
+    store.set("a", "3")
+    # A child of a fork that comes in the middle has the file open, and locked, as its parent.
+    with store._locked(1.0) as file:
+        kept = os.dup(file.fileno())
+    assert dist.FileStore(str(path)).get("a") == b"3"
+    os.close(kept)
 
 
 def test_a_file_that_was_removed_does_not_come_again(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import copy
 from typing import Any
 
 import pytest
-from test_distributed import together
 
 import treadle
+from process_groups import together
 from treadle import nn
 
 SIZES = [3, 5, 0]  # of the batches of the processes

@@ -8,11 +8,11 @@ import copy
 from typing import Any, List
 
 import pytest
-from test_distributed import together
 
 import treadle
 import treadle.distributed as dist
 import treadle.nn.functional as F  # noqa: N812
+from process_groups import together
 from simulated_mesh import on_mesh
 from treadle import nn
 from treadle.distributed.checkpoint.state_dict import (

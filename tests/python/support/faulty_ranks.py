@@ -8,18 +8,19 @@ others say, and when.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import re
 import signal
-import socket
 import time
 from datetime import timedelta
-from typing import Any, List, NamedTuple
+from typing import List, NamedTuple
 
 import treadle
 import treadle.distributed as dist
+from child_processes import Child, results
+from process_groups import SOON, reserved_port
+from treadle.distributed import _faults
 
 CALLS = 12
 # What the call of a misled rank is, where the others reduce three numbers.
@@ -72,11 +73,12 @@ def _wrong(kind: str, world: int, number: int) -> None:
         dist.all_reduce(treadle.ones(length, dtype=dtype))
 
 
-def _rank(rank: int, world: int, port: int, fault: Fault, timeout: float, results: Any) -> None:
+def _rank(
+    rank: int, world: int, url: str, fault: Fault, timeout: float, answer_seconds: float
+) -> Outcome:
     treadle.set_num_threads(1)
-    limit = timedelta(seconds=20)
-    url = f"tcp://127.0.0.1:{port}"
-    dist.init_process_group("gloo", url, limit, world, rank)
+    _faults._ANSWER_SECONDS = answer_seconds
+    dist.init_process_group("gloo", url, SOON, world, rank)
     dist.group.WORLD.set_timeout(timedelta(seconds=timeout))
     number = start = 0.0
     try:
@@ -87,33 +89,23 @@ def _rank(rank: int, world: int, port: int, fault: Fault, timeout: float, result
             else:
                 _right(number)
         dist.destroy_process_group()
-        results.put(Outcome(rank, "", "", 0.0))
+        return Outcome(rank, "", "", 0.0)
     except dist.DistError as error:
         seconds = time.monotonic() - start
-        results.put(Outcome(rank, type(error).__name__, str(error), seconds))
+        return Outcome(rank, type(error).__name__, str(error), seconds)
 
 
 def run(fault: Fault, world: int, timeout: float) -> List[Outcome]:
     """How the calls of the other ranks ended; of a rank that was misled too. All processes are
-    gone afterwards. RuntimeError if one says nothing."""
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    processes = [
-        context.Process(target=_rank, args=(rank, world, port, fault, timeout, results))
-        for rank in range(world)
-    ]
-    for process in processes:
-        process.start()
-    try:
+    gone afterwards. AssertionError if one says nothing."""
+    with reserved_port() as port:
+        given = (f"tcp://127.0.0.1:{port}", fault, timeout, _faults._ANSWER_SECONDS)
+        children = [Child(_rank, rank, world, *given) for rank in range(world)]
         is_silent = fault.kind in ("killed", "stopped", "sleeps")
-        return sorted(results.get(timeout=40) for _ in range(world - is_silent))
-    finally:
-        for process in processes:
-            process.kill()
-            process.join()
+        try:
+            return results([c for r, c in enumerate(children) if r != fault.rank or not is_silent])
+        finally:
+            children[fault.rank].kill()
 
 
 def complaints(fault: Fault, found: List[Outcome], timeout: float) -> List[str]:

@@ -14,13 +14,14 @@ import json
 import os
 import threading
 import time
-from typing import Tuple
+from typing import BinaryIO, Iterator, Tuple
 
 from treadle.distributed._stores.base import Store
 from treadle.distributed._stores.table import READING, Answer, Request, Table
 from treadle.distributed.errors import DistStoreError
 
 _POLL = 0.01  # seconds between looks at the file
+_POLL_LOCK = 0.001  # and at its lock, which is kept for less than that
 
 
 class FileStore(Store):
@@ -39,17 +40,16 @@ class FileStore(Store):
 
     def _ask(self, request: Request, seconds: float) -> Answer:
         deadline = time.monotonic() + seconds
+        patience = seconds or self.timeout.total_seconds()
         while True:
-            with self._looking:
-                answer = self._once(request)
+            answer = self._once(request, patience)
             left = deadline - time.monotonic()
             if answer is not None or left <= 0:
                 return answer
             time.sleep(min(_POLL, left))
 
-    def _once(self, request: Request) -> Answer:
-        with open(self.path, "a+b", opener=self._open) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+    def _once(self, request: Request, patience: float) -> Answer:
+        with self._locked(patience) as file:
             self._replay(file)
             answer = self._table.apply(request)
             if answer is not None and request.action not in READING:
@@ -58,6 +58,31 @@ class FileStore(Store):
                 file.flush()
                 self._replayed += len(line)
             return answer
+
+    @contextlib.contextmanager
+    def _locked(self, patience: float) -> Iterator[BinaryIO]:
+        """The file, for this thread alone. DistStoreError where others keep it for so many seconds:
+        a process that is stopped, or, in a child of a fork, a thread of the parent's."""
+        end = time.monotonic() + patience
+        taken = DistStoreError(
+            f"expected {self._place()} to be free within {patience:g} s, got one that another "
+            "process or thread keeps locked"
+        )
+        if not self._looking.acquire(timeout=min(patience, threading.TIMEOUT_MAX)):
+            raise taken
+        try:
+            with open(self.path, "a+b", opener=self._open) as file:
+                while not _lock(file):
+                    if time.monotonic() >= end:
+                        raise taken
+                    time.sleep(_POLL_LOCK)
+                try:
+                    yield file
+                finally:
+                    # Closing does not do where a child of a fork has the file open, too.
+                    fcntl.flock(file, fcntl.LOCK_UN)
+        finally:
+            self._looking.release()
 
     def _open(self, path: str, flags: int) -> int:
         # Another process may have ended the store: its file does not come again.
@@ -69,8 +94,8 @@ class FileStore(Store):
                 raise
             raise DistStoreError(f"expected {self._place()}, got none: it has ended") from None
 
-    def _replay(self, file: object) -> None:
-        descriptor: int = file.fileno()  # type: ignore[attr-defined]
+    def _replay(self, file: BinaryIO) -> None:
+        descriptor = file.fileno()
         found = os.fstat(descriptor)
         if (found.st_dev, found.st_ino) != self._file or found.st_size < self._replayed:
             self._table, self._replayed = Table(), 0
@@ -93,6 +118,15 @@ class FileStore(Store):
         """Remove the file, when no process needs it any more."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Lock the file, if no other process has locked it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _line(request: Request) -> bytes:
