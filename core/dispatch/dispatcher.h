@@ -51,7 +51,7 @@ class Dispatcher {
   void register_device_fallback(DeviceType device, BoxedKernel kernel, KernelOrigin place);
   void deregister_device_fallback(DeviceType device);
   // Wraps the calls of operators on a layer: of all; of those which layers below autograd see
-  // (OperatorInfo::seen); of those which have kernels: not views, nor what is made of others.
+  // (EntryInfo::seen); of those which have kernels: not views, nor what is made of others.
   enum class Wraps : uint8_t { All, Seen, Kernels };
   void register_layer_fallback(Layer layer, BoxedKernel kernel, KernelOrigin place,
                                Wraps wraps = Wraps::All);

@@ -5,8 +5,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <cstdarg>
+#include <cstdio>
 
 #include "aten/backend/cpu/targets.h"
+#include "core/base/error.h"
 #include "hwy/targets.h"
 
 namespace hwy {
@@ -50,5 +53,15 @@ void SetSupportedTargetsForTest(int64_t targets) {
 }
 
 ChosenTarget& GetChosenTarget() { return chosen; }
+
+// A failed assertion of Highway's headers, which libraries of operators are compiled with.
+void Abort(const char* file, int line, const char* format, ...) {
+  char text[512];
+  va_list values;
+  va_start(values, format);
+  std::vsnprintf(text, sizeof(text), format, values);
+  va_end(values);
+  treadle::fail<treadle::ErrorKind::Internal>("internal error at ", file, ":", line, ": ", text);
+}
 
 }  // namespace hwy
