@@ -378,9 +378,11 @@ def test_a_file_that_was_removed_does_not_come_again(tmp_path: Path) -> None:
     path = tmp_path / "store"
     first, second = dist.FileStore(str(path)), dist.FileStore(str(path))
     first.set("key", "value")
-    assert second.get("key") == b"value"
+    assert second.get("key") == first.clone().get("key") == b"value"
+    unused = first.clone()
     first.end()
-    with pytest.raises(dist.DistStoreError) as error:
-        second.check(["key"])
-    assert str(error.value) == f"expected the store in {path}, got none: it has ended"
+    for store in (second, unused):
+        assert raised(dist.DistStoreError, lambda: store.check(["key"])) == (
+            f"expected the store in {path}, got none: it has ended"
+        )
     assert not path.exists()

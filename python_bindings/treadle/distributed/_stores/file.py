@@ -112,6 +112,7 @@ class FileStore(Store):
         """Another store in the same file."""
         made = FileStore(self.path)
         made.set_timeout(self.timeout)
+        made._file = self._file  # which it does not make anew when it has ended
         return made
 
     def end(self) -> None:
