@@ -1,7 +1,7 @@
 // The choice of a target at run time, by which Highway's HWY_DYNAMIC_DISPATCH calls a function.
 //
-// Highway has these functions in a library (libhwy), too. To load that library costs every program
-// some milliseconds, in which it measures the processor's clock.
+// Highway has these functions in a library (libhwy), too. A program that loads that library waits
+// some milliseconds, while the library measures the processor's clock.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>

@@ -33,13 +33,13 @@ from source_tree import ROOT
 LIMIT = 120.0  # seconds, on a machine that does other things
 
 _CLEAN = "forkserver"
-# What most children import.
+# Modules that most children import.
 _OF_THE_LIBRARY = "_faults _gloo checkpoint fsdp pipelining tensor.parallel"
 _PRELOADED = ["child_processes", "process_groups", "encodings.idna", "numpy.random", "pytest"]
 _PRELOADED += ["treadle.nn.parallel.distributed", "treadle.utils.data"]
 _PRELOADED += [f"treadle.distributed.{name}" for name in _OF_THE_LIBRARY.split()]
 multiprocessing.set_forkserver_preload(_PRELOADED)
-# What they import besides is compiled once.
+# The folder of the bytecode of all other modules.
 _COMPILED = str(ROOT / "build" / "tests_compiled")
 
 _to_parent: Any = None
@@ -61,7 +61,7 @@ def has_heard() -> bool:
 
 
 class _Setting(NamedTuple):
-    """What a child has of its parent, where it is no fork of it."""
+    """Settings of the parent that a child takes over, where it is no fork of it."""
 
     environment: Dict[str, str]
     stacks: str  # the file for them
@@ -131,7 +131,7 @@ class Child:
         return self._next("said", limit)
 
     def result(self, limit: float = LIMIT) -> Any:
-        """What the function returns."""
+        """The result of the function."""
         return self._next("result", limit)
 
     def end(self, limit: float = LIMIT) -> int:
@@ -152,7 +152,7 @@ class Child:
         if not ready:
             self._hangs(f"an answer within {limit:.3g} s")
         try:
-            # What it sent is there when it has ended.
+            # An answer that it sent is there when it has ended.
             if not self._connection.poll():
                 raise EOFError
             got, value = pickle.loads(self._connection.recv_bytes())
@@ -176,7 +176,7 @@ def _ended(code: int) -> str:
 
 
 def results(children: Sequence[Child], limit: float = LIMIT) -> List[Any]:
-    """What the functions of all children return. All have ended afterwards."""
+    """The results of the functions of all children. All have ended afterwards."""
     end = time.monotonic() + limit
     found, errors = [], []
     for child in children:

@@ -118,7 +118,7 @@ def _of_one(pid: int) -> Iterator[str]:
 
 
 def _answer(pid: int, path: str) -> str:
-    """What the process writes when it is asked."""
+    """The stacks that the process writes when it is asked."""
     with open(path) as file:
         file.seek(0, os.SEEK_END)
         os.kill(pid, _SIGNAL)

@@ -29,12 +29,12 @@ auto reader(const T* point) {
 // The neighbours of some points, those of all points side by side. In a loop over points there is
 // then no branch, so that the loads of several points are under way at once.
 template <class C>
-class Block {
+class PointBlock {
  public:
   static constexpr int64_t kPoints = 128;
-  explicit Block(const Sampling& s) : s_(s) {}
+  explicit PointBlock(const Sampling& s) : s_(s) {}
 
-  // point(p, c): coordinate c of point p.
+  // point(p): a function of c, coordinate c of point p.
   template <class F>
   void find(int64_t points, const F& point) {
     points_ = points;
@@ -55,7 +55,7 @@ class Block {
       for (int64_t p = 0; p < points_; ++p)
         sums[p] += static_cast<C>(from[offset_[k][p]]) * weight_[k][p];
     }
-    // What lies outside is 0, even where the first element of the image is no number.
+    // A neighbour outside the image counts as 0, even where the image's first element is NaN.
     for (const auto& [p, found] : at_edge_) {
       sums[p] = 0;
       for (int k = 0; k < found; ++k)
@@ -76,12 +76,12 @@ class Block {
   }
   template <int64_t kInterpolation, int64_t kCoordinates, class F>
   [[gnu::flatten]] void find_of(const F& point) {
-    Sampling s = s_;  // with what the compiler knows
+    Sampling s = s_;  // with two constants, by which the compiler leaves branches out
     s.mode.interpolation = kInterpolation;
     s.coordinates = kCoordinates;
     for (int64_t p = 0; p < points_; ++p) {
       Neighbours<C> n[3];
-      s.find<C>([&](int64_t c) { return point(p, c); }, n);
+      s.find<C>(point(p), n);
       count_ = n[0].count * n[1].count * n[2].count;
       int found = 0;
       s.for_neighbours(n, [&](int64_t at, int i, int j, int k) {
@@ -115,13 +115,12 @@ void grid_sampler_cpu(const Tensor& input, const Tensor& grid, int64_t interpola
   const Tensor in = aten::contiguous(input), g = aten::contiguous(grid);
   const int64_t grain = std::max<int64_t>(1, 8192 / s.channels);
   parallel_for(s.batch * s.points, grain, [&](int64_t begin, int64_t end) {
-    Block<C> block(s);
+    PointBlock<C> block(s);
     for (int64_t first = begin, n = 0; first < end; first += n) {
       const int64_t image = first / s.points, point = first % s.points;
-      n = std::min({Block<C>::kPoints, end - first, s.points - point});
+      n = std::min({PointBlock<C>::kPoints, end - first, s.points - point});
       const T* const points = g.data_as<T>() + first * s.coordinates;
-      block.find(
-          n, [&](int64_t p, int64_t c) { return static_cast<C>(points[p * s.coordinates + c]); });
+      block.find(n, [&](int64_t p) { return reader(points + p * s.coordinates); });
       for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c)
         block.read(in.data_as<T>() + c * s.in_size(), out.data_as<T>() + c * s.points + point);
     }
