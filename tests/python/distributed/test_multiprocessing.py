@@ -39,7 +39,7 @@ FORK_FIRST = ("spawn",) if SANITIZED else ("fork", pytest.param("spawn", marks=p
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     """After each test: no process, no shared memory, no descriptor of one, no file."""
-    files = set(os.listdir("/dev/shm"))
+    files = shared_files()
     yield
     gc.collect()
     for process in multiprocessing.active_children():
@@ -51,7 +51,12 @@ def nothing_is_left() -> Iterator[None]:
     assert not multiprocessing.active_children()
     assert mappings() == descriptors() == []
     # Semaphores of `multiprocessing` have names for a moment.
-    assert {f for f in set(os.listdir("/dev/shm")) - files if not f.startswith("sem.")} == set()
+    assert {f for f in shared_files() - files if not f.startswith("sem.")} == set()
+
+
+def shared_files() -> set[str]:
+    """The files of shared memory. Folders beside them are those of other programs, as Bazel."""
+    return {entry.name for entry in os.scandir("/dev/shm") if not entry.is_dir()}
 
 
 def mappings(pid: Any = "self") -> list[str]:
