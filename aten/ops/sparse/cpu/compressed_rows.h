@@ -54,16 +54,6 @@ class CompressedRows {
       f(r, Row{begin, end, columns.data()});
     });
   }
-  // Where these rows begin, and where the last one ends.
-  std::vector<int64_t> bounds(int64_t first, int64_t last) const {
-    std::vector<int64_t> all(static_cast<size_t>(last - first) + 1);
-    int64_t* const to = all.data() - first;
-    each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
-      to[r] = begin;
-      to[r + 1] = end;
-    });
-    return all;
-  }
   // A copy of all of it, from entry 0 on.
   struct Copy {
     std::vector<int64_t> offsets, columns;
@@ -83,6 +73,11 @@ class CompressedRows {
     require_inside(all.columns);
     return all;
   }
+  // The error of a row that a kernel found wrong.
+  [[noreturn]] void fail_row(int64_t row) const {
+    each(row, row + 1, [](int64_t, const Row&) {});
+    fail_meanwhile();
+  }
   [[noreturn]] void fail_column(int64_t column) const {
     fail<ErrorKind::Runtime>(OpName(op_), "expected indices from 0 to ", width_ - 1, ", got ",
                              column);
@@ -92,6 +87,9 @@ class CompressedRows {
   [[noreturn]] void fail_columns(const int64_t* columns, int64_t count) const {
     for (int64_t i = 0; i < count; ++i)
       if (columns[i] < 0 || columns[i] >= width_) fail_column(columns[i]);
+    fail_meanwhile();
+  }
+  [[noreturn]] void fail_meanwhile() const {
     fail<ErrorKind::Runtime>(OpName(op_), "expected indices that nobody writes meanwhile");
   }
   [[noreturn]] void fail_range(int64_t row, int64_t begin, int64_t end) const {
@@ -99,13 +97,43 @@ class CompressedRows {
                              count_, ", got ", begin, " and ", end, " for row ", row);
   }
 
-  // The number of rows in a piece of a parallel loop, where an entry takes `work`.
-  int64_t grain(int64_t rows, int64_t work) const {
-    const int64_t entries = rows > 0 ? count_ / rows + 1 : 1;
-    return grain_for(entries * std::max<int64_t>(1, work));
+  // Calls f(first, last) for pieces of the rows from 0 up to `rows`, side by side. The pieces have
+  // about as many entries each, as a few rows may have most of them. They depend on the matrix
+  // alone. An entry takes as long as `work` additions of a vector loop.
+  template <class F>
+  void each_piece(int64_t rows, int64_t work, F&& f) const {
+    if (rows <= 0) return;
+    const int64_t all = count_ + rows;
+    // Threads are woken where that takes a small part of the time.
+    const int64_t share = std::max<int64_t>(1, kShare / std::max<int64_t>(1, work));
+    const int64_t pieces = all < 4 * share ? 1 : std::min(rows, all / share);
+    if (pieces == 1) return f(int64_t{0}, rows);
+    std::vector<int64_t> starts(static_cast<size_t>(pieces) + 1, 0);
+    for (int64_t p = 1; p < pieces; ++p)
+      starts[p] = std::max(starts[p - 1], row_of(all / pieces * p, rows));
+    starts[pieces] = rows;
+    parallel_chunks(pieces, [&](int64_t p) {
+      if (starts[p] < starts[p + 1]) f(starts[p], starts[p + 1]);
+    });
   }
 
  private:
+  static constexpr int64_t kShare = int64_t{1} << 19;  // the work of a piece
+
+  // The first row before which there are so many rows and entries; any row where the offsets are
+  // none.
+  int64_t row_of(int64_t rows_and_entries, int64_t rows) const {
+    int64_t low = 0, high = rows;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      // A wrong offset may be any number, so it is not added to.
+      if (offsets_[middle] < rows_and_entries - middle)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
   void require_inside(const std::vector<int64_t>& columns) const {
     const auto count = static_cast<int64_t>(columns.size());
     if (!all_inside(columns.data(), count, width_, 0)) fail_columns(columns.data(), count);

@@ -3,8 +3,6 @@
 // bits do not depend on the number of threads.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include <limits>
-
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/wrapping.h"
 #include "aten/ops/_csr_mm.h"
@@ -48,29 +46,36 @@ S sum_of_terms(int64_t n, F&& term) {
 // ---- by a vector ----
 
 template <class T>
-void csr_mv(const CompressedRows& matrix, const int64_t* columns, const T* factors, const T* x,
-            int64_t rows, int64_t count, T* out) {
-  using S = compute_type<T>;
-  parallel_for(rows, matrix.grain(rows, 4), [&](int64_t first, int64_t last) {
+void csr_mv(const CompressedRows& matrix, const Tensor& offsets, const Tensor& columns,
+            const T* factors, const Tensor& vector, const Tensor& out) {
+  const int64_t* const column = columns.data_as<int64_t>();
+  const T* const x = vector.data_as<T>();
+  T* const to = out.data_as<T>();
+  const int64_t width = vector.numel();
+  // The elements of the vector are picked one by one.
+  matrix.each_piece(out.numel(), 8, [&](int64_t first, int64_t last) {
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-      if (count <= std::numeric_limits<int32_t>::max()) {
-        static const simd::SumRowProducts<T> sum_row_products = simd::sum_row_products<T>();
-        const std::vector<int64_t> bounds = matrix.bounds(first, last);
-        const simd::RowProducts<T> product{bounds.data(), last - first, columns, factors, x, count};
-        const int64_t done = sum_row_products(product, kRun, out + first);
-        if (done < last - first)
-          matrix.fail_columns(columns + bounds[done], bounds[done + 1] - bounds[done]);
-        return;
-      }
+      static const simd::SumRowProducts<T> sum_row_products = simd::sum_row_products<T>();
+      const simd::RowProducts<T> product{offsets.data_as<int64_t>() + first,
+                                         last - first,
+                                         column,
+                                         factors,
+                                         columns.numel(),
+                                         x,
+                                         width};
+      const int64_t done = sum_row_products(product, kRun, to + first);
+      if (done < last - first) matrix.fail_row(first + done);
+    } else {
+      using S = compute_type<T>;
+      matrix.each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
+        to[r] = static_cast<T>(sum_of_terms<S, 4>(end - begin, [&](int64_t i) {
+          const int64_t c = column[begin + i];
+          if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(width)) [[unlikely]]
+            matrix.fail_column(c);
+          return product_of(number(factors[begin + i]), number(x[c]));
+        }));
+      });
     }
-    matrix.each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
-      out[r] = static_cast<T>(sum_of_terms<S, 4>(end - begin, [&](int64_t i) {
-        const int64_t c = columns[begin + i];
-        if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(count)) [[unlikely]]
-          matrix.fail_column(c);
-        return product_of(number(factors[begin + i]), number(x[c]));
-      }));
-    });
   });
 }
 
@@ -86,9 +91,8 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
   const T* const factors = v.data_as<T>();
   const T* const from = x.data_as<T>();
   T* const to = out.data_as<T>();
-  if (width == 1)
-    return csr_mv(matrix, columns.data_as<int64_t>(), factors, from, rows, x.size(0), to);
-  parallel_for(rows, matrix.grain(rows, width), [&](int64_t first, int64_t last) {
+  if (width == 1) return csr_mv(matrix, offsets, columns, factors, x, out);
+  matrix.each_piece(rows, width, [&](int64_t first, int64_t last) {
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
       static const simd::SumRows<T> sum_rows = simd::sum_rows<T>();
       const simd::RowTable<T> table{from, x.size(0), width, width};
@@ -141,7 +145,7 @@ void csr_sampled_mm_cpu(const Tensor& a, const Tensor& b, const Tensor& crow, co
   const CompressedRows matrix("sampled_addmm", offsets, columns, y.size(0));
   const T *const left = x.data_as<T>(), *const right = y.data_as<T>();
   T* const to = out.data_as<T>();
-  parallel_for(rows, matrix.grain(rows, width), [&](int64_t first, int64_t last) {
+  matrix.each_piece(rows, width, [&](int64_t first, int64_t last) {
     using S = compute_type<T>;
     matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
       const T* const u = left + r * width;

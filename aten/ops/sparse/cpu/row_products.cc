@@ -5,8 +5,8 @@
 #include "aten/backend/cpu/foreach_target.h"
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
+#include <utility>
 
 #include "aten/ops/sparse/cpu/row_products.h"
 #include "aten/scalar/vec-inl.h"
@@ -18,37 +18,36 @@ namespace treadle::simd::HWY_NAMESPACE {
 template <class T>
 using Few = hn::CappedTag<T, 8>;
 
-// The columns of some entries: all lanes of a vector, or the first `count`, the others being 0.
-template <bool kAll, class D>
-HWY_INLINE hn::Vec<D> columns_at(D d, const int64_t* columns, int64_t count) {
-  const auto* const from = reinterpret_cast<const uint64_t*>(columns);
-  if constexpr (kAll) return hn::LoadU(d, from);
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(std::max<int64_t>(count, 0))), d, from);
-}
-
-// x[columns[0]], x[columns[1]], ...; false if a column is not below `width`.
-template <bool kAll, class D>
-HWY_INLINE bool gather(D d, const RowProducts<float>& of, int64_t entry, int64_t count,
-                       hn::Vec<D>& found) {
-  const hn::Repartition<uint64_t, D> d64;
-  const hn::RebindToUnsigned<D> d32;
-  constexpr int64_t kHalf = hn::MaxLanes(hn::Repartition<uint64_t, D>());
-  const auto low = columns_at<kAll>(d64, of.columns + entry, count);
-  const auto high = columns_at<kAll>(d64, of.columns + entry + kHalf, count - kHalf);
-  const auto end = hn::Set(d64, static_cast<uint64_t>(of.width));
-  if (!hn::AllTrue(d64, hn::And(hn::Lt(low, end), hn::Lt(high, end)))) return false;
-  // The lower halves of the numbers.
-  const auto index = hn::ConcatEven(d32, hn::BitCast(d32, high), hn::BitCast(d32, low));
-  found = hn::GatherIndex(d, of.x, hn::BitCast(hn::RebindToSigned<D>(), index));
-  return true;
-}
-template <bool kAll, class D>
-HWY_INLINE bool gather(D d, const RowProducts<double>& of, int64_t entry, int64_t count,
-                       hn::Vec<D>& found) {
-  const hn::RebindToUnsigned<D> d64;
-  const auto index = columns_at<kAll>(d64, of.columns + entry, count);
-  if (!hn::AllTrue(d64, hn::Lt(index, hn::Set(d64, static_cast<uint64_t>(of.width))))) return false;
-  found = hn::GatherIndex(d, of.x, hn::BitCast(hn::RebindToSigned<D>(), index));
+// The elements of the vector that an entry and those behind it are multiplied by: kLanes of them,
+// or the first `count`, the others being any. False if a column is not below `width`.
+//
+// A processor loads elements one by one in less time than its instruction to gather them takes.
+// What is loaded is chosen by a copy of the columns, which is checked.
+template <bool kAll, class T>
+HWY_INLINE bool gather(const RowProducts<T>& of, int64_t entry, int64_t count,
+                       hn::Vec<Few<T>>& found) {
+  constexpr size_t kLanes = hn::MaxLanes(Few<T>());
+  const hn::CappedTag<uint64_t, kLanes> d;
+  constexpr size_t kStep = hn::MaxLanes(d);
+  const auto* const from = reinterpret_cast<const uint64_t*>(of.columns + entry);
+  const auto end = hn::Set(d, static_cast<uint64_t>(of.width));
+  HWY_ALIGN uint64_t columns[kLanes];
+  for (size_t k = 0; k < kLanes; k += kStep) {
+    hn::Vec<decltype(d)> some;
+    if constexpr (kAll) {
+      some = hn::LoadU(d, from + k);
+    } else {
+      const int64_t left = std::max<int64_t>(count - static_cast<int64_t>(k), 0);
+      some = hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(left)), d, from + k);
+    }
+    if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Lt(some, end)))) return false;
+    hn::Store(some, d, columns + k);
+  }
+  const auto picked = [&]<size_t... k>(std::index_sequence<k...>) HWY_ATTR {
+    const T elements[] = {of.x[columns[k]]...};
+    return hn::LoadU(Few<T>(), elements);
+  };
+  found = picked(std::make_index_sequence<kLanes>());
   return true;
 }
 
@@ -62,11 +61,11 @@ HWY_INLINE bool sum_of_run(const RowProducts<T>& of, int64_t first, int64_t coun
   hn::Vec<Few<T>> found;
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    if (HWY_UNLIKELY(!gather<true>(d, of, first + i, kLanes, found))) return false;
+    if (HWY_UNLIKELY(!gather<true>(of, first + i, kLanes, found))) return false;
     sums = hn::Add(sums, hn::Mul(found, hn::LoadU(d, values + i)));
   }
   if (i < count) {
-    if (HWY_UNLIKELY(!gather<false>(d, of, first + i, count - i, found))) return false;
+    if (HWY_UNLIKELY(!gather<false>(of, first + i, count - i, found))) return false;
     const auto rest = hn::FirstN(d, static_cast<size_t>(count - i));
     const auto products = hn::Mul(found, hn::MaskedLoad(rest, d, values + i));
     sums = hn::Add(sums, hn::IfThenElseZero(rest, products));
@@ -77,19 +76,22 @@ HWY_INLINE bool sum_of_run(const RowProducts<T>& of, int64_t first, int64_t coun
 
 template <class T>
 int64_t sum_row_products(const RowProducts<T>& of, int64_t run, T* out) {
+  int64_t begin = of.offsets[0];
   for (int64_t r = 0; r < of.rows; ++r) {
-    const int64_t begin = of.bounds[r], end = of.bounds[r + 1];
+    const int64_t end = of.offsets[r + 1];
+    if (HWY_UNLIKELY(begin < 0 || begin > end || end > of.count)) return r;
     if (HWY_LIKELY(end - begin <= run)) {
       if (HWY_UNLIKELY(!sum_of_run(of, begin, end - begin, out[r]))) return r;
-      continue;
+    } else {
+      double total = 0;
+      for (int64_t i = begin; i < end; i += run) {
+        T sum;
+        if (HWY_UNLIKELY(!sum_of_run(of, i, std::min(run, end - i), sum))) return r;
+        total += static_cast<double>(sum);
+      }
+      out[r] = static_cast<T>(total);
     }
-    double total = 0;
-    for (int64_t i = begin; i < end; i += run) {
-      T sum;
-      if (HWY_UNLIKELY(!sum_of_run(of, i, std::min(run, end - i), sum))) return r;
-      total += static_cast<double>(sum);
-    }
-    out[r] = static_cast<T>(total);
+    begin = end;
   }
   return of.rows;
 }

@@ -280,7 +280,7 @@ void csr_row_dots_cpu(const Tensor& values1, const Tensor& crow1, const Tensor& 
                             " rows, got ", crow1.numel() - 1);
   const T *const x = v1.data_as<T>(), *const y = v2.data_as<T>();
   T* const to = out.data_as<T>();
-  parallel_for(rows, pattern.grain(rows, 16), [&](int64_t first, int64_t last) {
+  pattern.each_piece(rows, 16, [&](int64_t first, int64_t last) {
     pattern.each(first, last, [&](int64_t r, const CompressedRows::Row& entries) {
       a.each(r, r + 1, [&](int64_t, const CompressedRows::Row& u) {
         for (int64_t i = 0; i < entries.count(); ++i) {
