@@ -54,23 +54,33 @@ class CompressedRows {
       f(r, Row{begin, end, columns.data()});
     });
   }
-  // A copy of all of it, from entry 0 on.
+  // A copy of all of it, from entry 0 on. `Index` has room for the columns.
+  template <class Index = int64_t>
   struct Copy {
-    std::vector<int64_t> offsets, columns;
+    std::vector<int64_t> offsets;
+    std::vector<Index> columns;
   };
-  Copy copy(int64_t rows) const {
-    Copy all;
+  template <class Index = int64_t>
+  Copy<Index> copy(int64_t rows) const {
+    Copy<Index> all;
     all.offsets.reserve(static_cast<size_t>(rows) + 1);
     all.offsets.push_back(0);
-    all.columns.reserve(static_cast<size_t>(count_));
-    each_range(0, rows, [&](int64_t, int64_t begin, int64_t end) {
-      all.columns.insert(all.columns.end(), columns_ + begin, columns_ + end);
-      all.offsets.push_back(end);
-    });
-    // Then the columns are not those of the values with the same numbers.
-    check<ErrorKind::Runtime>(all.offsets.back() == static_cast<int64_t>(all.columns.size()),
-                              OpName(op_), "expected offsets of rows from 0 on, got ", offsets_[0]);
-    require_inside(all.columns);
+    each_range(0, rows, [&](int64_t, int64_t, int64_t end) { all.offsets.push_back(end); });
+    // Otherwise the columns are not those of the values with the same numbers.
+    check<ErrorKind::Runtime>(offsets_[0] == 0 && all.offsets.back() == count_, OpName(op_),
+                              "expected offsets of rows from 0 to ", count_, ", got ", offsets_[0],
+                              " to ", all.offsets.back());
+    all.columns.resize(static_cast<size_t>(count_));
+    const int64_t* const from = columns_;
+    Index* const to = all.columns.data();
+    const auto width = static_cast<uint64_t>(width_);
+    bool outside = false;
+    for (int64_t i = 0, count = count_; i < count; ++i) {
+      const int64_t column = from[i];
+      outside |= static_cast<uint64_t>(column) >= width;
+      to[i] = static_cast<Index>(column);
+    }
+    if (outside) fail_columns(columns_, count_);
     return all;
   }
   // The error of a row that a kernel found wrong.
