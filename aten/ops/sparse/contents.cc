@@ -104,8 +104,8 @@ void add_at(const Tensor& dense, const Tensor& indices, const Tensor& values,
 
 Tensor grouped(const Tensor& values, const Tensor& groups, int64_t count) {
   const DimVector sizes = joined({{count}, values.sizes().slice(1)});
-  return aten::index_add(aten::zeros(sizes, values.dtype(), std::nullopt, values.device()), 0,
-                         groups, values);
+  const Tensor sums = aten::zeros(sizes, values.dtype(), std::nullopt, values.device());
+  return aten::index_add_(sums, 0, groups, values);
 }
 
 // ---- by coordinates ----
@@ -255,6 +255,11 @@ Tensor compressed_tensor(const char* op, const Coo& from, Layout layout, Optiona
                               OpName(op), "expected blocks that divide a matrix of ", n, " by ", m,
                               ", got blocksize ", *blocks);
   }
+  if (!blocked && by_rows && from.is_coalesced) {
+    Compressed made = compressed_entries(op, layout, from.indices, from.values, batch_sizes, n);
+    made.sizes = from.sizes;
+    return tensor_of(made);
+  }
   // The lines that are compressed come first.
   std::vector<Tensor> rows = aten::unbind(from.indices);
   Tensor inside;
@@ -275,7 +280,7 @@ Tensor compressed_tensor(const char* op, const Coo& from, Layout layout, Optiona
     const Coo entries =
         coalesced({indices, from.values,
                    joined({batch_sizes, {lines, others}, IntList(from.sizes).slice(batches + 2)}),
-                   from.is_coalesced && by_rows});
+                   false});
     made = compressed_entries(op, layout, entries.indices, entries.values, batch_sizes, lines);
   } else {
     const DimVector sparse = joined({batch_sizes, {lines, others}});

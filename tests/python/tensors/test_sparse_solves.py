@@ -257,7 +257,7 @@ def test_tensors_that_keep_their_size() -> None:
     with pytest.raises(RuntimeError) as error:
         treadle.eye(2).to_sparse().resize_as_sparse_(treadle.eye(2))
     assert str(error.value) == (
-        "resize_as_sparse_: expected a sparse_coo template, got a strided one of shape (2, 2)"
+        "resize_as_sparse_: expected a sparse template, got a strided one of shape (2, 2)"
     )
     leaf = treadle.eye(2).to_sparse().requires_grad_()
     with pytest.raises(RuntimeError) as error:

@@ -19,18 +19,19 @@ namespace {
 
 // ---- entries in order ----
 
-// The key of an entry and its number, side by side in one word where both fit.
+// The key of an entry and its number, side by side in one word where both fit. A key begins at a
+// bit that is given, the first or the one behind the bits of the numbers.
 struct Packed {
   uint64_t word;
-  uint64_t key(int number_bits) const { return word >> number_bits; }
-  int64_t number(int number_bits) const {
-    return static_cast<int64_t>(word & ((uint64_t{1} << number_bits) - 1));
+  uint64_t key(int first_bit) const { return word >> first_bit; }
+  int64_t number(int first_bit) const {
+    return static_cast<int64_t>(word & ((uint64_t{1} << first_bit) - 1));
   }
 };
 struct Apart {
   uint64_t word;
   int64_t at;
-  uint64_t key(int shift) const { return word >> shift; }
+  uint64_t key(int first_bit) const { return word >> first_bit; }
   int64_t number(int) const { return at; }
 };
 
@@ -46,12 +47,12 @@ struct EntryList {
 
 // A radix sort by `bits` bits at a time, which leaves out digits that all keys share.
 template <class Number, class Entry>
-void sort_by_digits(EntryList<Entry>& entries, int key_bits, int bits, int number_bits) {
+void sort_by_digits(EntryList<Entry>& entries, int key_bits, int bits, int first_bit) {
   const size_t digits = size_t{1} << bits;
   const int passes = (key_bits + bits - 1) / bits;
   std::vector<Number> counts(static_cast<size_t>(passes) * digits, 0);
   for (const Entry& e : entries) {
-    uint64_t key = e.key(number_bits);
+    uint64_t key = e.key(first_bit);
     for (size_t p = 0; p < counts.size(); p += digits, key >>= bits)
       ++counts[p + (key & (digits - 1))];
   }
@@ -60,7 +61,7 @@ void sort_by_digits(EntryList<Entry>& entries, int key_bits, int bits, int numbe
     Number* const starts = counts.data() + static_cast<size_t>(p) * digits;
     if (std::find(starts, starts + digits, entries.count) != starts + digits) continue;
     std::exclusive_scan(starts, starts + digits, starts, Number{0});
-    const int shift = number_bits + p * bits;
+    const int shift = first_bit + p * bits;
     Entry* const to = moved.begin();
     for (const Entry& e : entries) to[starts[e.key(shift) & (digits - 1)]++] = e;
     std::swap(entries, moved);
@@ -69,9 +70,9 @@ void sort_by_digits(EntryList<Entry>& entries, int key_bits, int bits, int numbe
 
 // Sorts entries by their keys, which have so many bits. Equal keys keep their order.
 template <class Entry>
-void sort_by_key(EntryList<Entry>& entries, int key_bits, int number_bits) {
+void sort_by_key(EntryList<Entry>& entries, int key_bits, int first_bit) {
   if (entries.count < 256) {
-    const auto key = [=](const Entry& e) { return e.key(number_bits); };
+    const auto key = [=](const Entry& e) { return e.key(first_bit); };
     return std::stable_sort(entries.begin(), entries.end(),
                             [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
   }
@@ -80,9 +81,9 @@ void sort_by_key(EntryList<Entry>& entries, int key_bits, int number_bits) {
   const int passes = std::max(1, (key_bits + most - 1) / most);
   const int bits = (key_bits + passes - 1) / passes;
   if (entries.count <= UINT32_MAX)
-    sort_by_digits<uint32_t>(entries, key_bits, bits, number_bits);
+    sort_by_digits<uint32_t>(entries, key_bits, bits, first_bit);
   else
-    sort_by_digits<uint64_t>(entries, key_bits, bits, number_bits);
+    sort_by_digits<uint64_t>(entries, key_bits, bits, first_bit);
 }
 
 // The number of places that dimensions of these sizes have.
@@ -125,15 +126,15 @@ std::vector<uint64_t> keys_of(const Tensor& indices, IntList size) {
 
 // The different keys in order. Writes which of them each entry has.
 template <class Entry>
-std::vector<uint64_t> different_keys(EntryList<Entry>& entries, int key_bits, int number_bits,
+std::vector<uint64_t> different_keys(EntryList<Entry>& entries, int key_bits, int first_bit,
                                      int64_t* group_of) {
-  sort_by_key(entries, key_bits, number_bits);
+  sort_by_key(entries, key_bits, first_bit);
   std::vector<uint64_t> different;
   different.reserve(entries.count);
   for (const Entry& e : entries) {
-    const uint64_t key = e.key(number_bits);
+    const uint64_t key = e.key(first_bit);
     if (different.empty() || key != different.back()) different.push_back(key);
-    group_of[e.number(number_bits)] = static_cast<int64_t>(different.size()) - 1;
+    group_of[e.number(first_bit)] = static_cast<int64_t>(different.size()) - 1;
   }
   return different;
 }
@@ -150,17 +151,19 @@ std::tuple<Tensor, Tensor> coo_groups_cpu(const Tensor& indices, IntList size) {
   const int number_bits = std::bit_width(static_cast<uint64_t>(count));
   const Tensor groups = empty_cpu({count}, ScalarType::Int64);
   int64_t* const group_of = groups.data_as<int64_t>();
-  const auto grouped = [&]<class Entry>(auto&& entry) {
+  const auto grouped = [&]<class Entry>(int first_bit, auto&& entry) {
     EntryList<Entry> entries(keys.size());
     for (size_t i = 0; i < keys.size(); ++i) entries.begin()[i] = entry(keys[i], i);
-    return different_keys(entries, key_bits, number_bits, group_of);
+    return different_keys(entries, key_bits, first_bit, group_of);
   };
-  keys = key_bits + number_bits <= 64
-             ? grouped.template operator()<Packed>(
-                   [=](uint64_t key, size_t i) { return Packed{key << number_bits | i}; })
-             : grouped.template operator()<Apart>([](uint64_t key, size_t i) {
-                 return Apart{key, static_cast<int64_t>(i)};
-               });
+  if (key_bits + number_bits <= 64)
+    keys = grouped.template operator()<Packed>(number_bits, [=](uint64_t key, size_t i) {
+      return Packed{key << number_bits | i};
+    });
+  else
+    keys = grouped.template operator()<Apart>(0, [](uint64_t key, size_t i) {
+      return Apart{key, static_cast<int64_t>(i)};
+    });
   const auto left = static_cast<int64_t>(keys.size());
   const Tensor unique = empty_cpu({dims, left}, ScalarType::Int64);
   for (int64_t d = dims; d-- > 0;) {
