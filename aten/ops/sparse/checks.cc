@@ -126,10 +126,9 @@ void check_compressed(const char* op, Layout layout, IntList sizes,
       int64_t last = -1;
       for (int64_t i = start[r]; i < start[r + 1]; ++i) {
         if (index[i] <= last || index[i] >= m) [[unlikely]]
-          fail<ErrorKind::Runtime>(OpName(op), "expected ", others,
-                                   " in order, each once, from 0 to ", m - 1, ", got ", index[i],
-                                   last < 0 ? "" : " behind ",
-                                   last < 0 ? "" : std::to_string(last));
+          fail<ErrorKind::Runtime>(
+              OpName(op), "expected ", others, " in order, each once, from 0 to ", m - 1, ", got ",
+              index[i], last < 0 ? "" : " behind ", last < 0 ? "" : std::to_string(last));
         last = index[i];
       }
     }

@@ -277,10 +277,9 @@ Tensor compressed_tensor(const char* op, const Coo& from, Layout layout, Optiona
   const Tensor indices = aten::stack(rows);
   Compressed made{};
   if (!blocked) {
-    const Coo entries =
-        coalesced({indices, from.values,
-                   joined({batch_sizes, {lines, others}, IntList(from.sizes).slice(batches + 2)}),
-                   false});
+    const Coo entries = coalesced(
+        {indices, from.values,
+         joined({batch_sizes, {lines, others}, IntList(from.sizes).slice(batches + 2)}), false});
     made = compressed_entries(op, layout, entries.indices, entries.values, batch_sizes, lines);
   } else {
     const DimVector sparse = joined({batch_sizes, {lines, others}});

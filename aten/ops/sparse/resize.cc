@@ -53,8 +53,7 @@ Tensor resized(const char* op, const Tensor& self, IntList size, LayoutContents 
   return self;
 }
 Tensor resized(const char* op, const Tensor& self, IntList size, const sparse::Coo& coo) {
-  return resized(op, self, size,
-                 {{coo.indices, coo.values}, {coo.is_coalesced || coo.nnz() < 2}});
+  return resized(op, self, size, {{coo.indices, coo.values}, {coo.is_coalesced || coo.nnz() < 2}});
 }
 
 Tensor cleared(const char* op, const Tensor& self, IntList size, const Split& split) {
@@ -91,9 +90,9 @@ Tensor compressed_as(const char* op, const Tensor& self, const Tensor& other) {
   const int64_t kept = std::min(values.numel(), from.values.numel());
   aten::copy_(aten::narrow(aten::view(values, {-1}), 0, 0, kept),
               aten::narrow(aten::reshape(from.values, {-1}), 0, 0, kept));
-  return resized(op, self, other.sizes(),
-                 {{copied(like.offsets, from.offsets), copied(like.indices, from.indices), values},
-                  {}});
+  return resized(
+      op, self, other.sizes(),
+      {{copied(like.offsets, from.offsets), copied(like.indices, from.indices), values}, {}});
 }
 
 }  // namespace

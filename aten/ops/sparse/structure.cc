@@ -283,9 +283,10 @@ template <class F>
 Tensor with_values(const char* op, const Tensor& self, std::optional<Layout> layout,
                    std::optional<Device> device, F&& values_like) {
   require_layout(op, self, layout);
-  check<ErrorKind::NotImplemented>(is_compressed(self.layout()), OpName(op),
-                                   "expected strided tensors or compressed ones, got one of layout ",
-                                   name_of(self.layout()), "; call to_dense()");
+  check<ErrorKind::NotImplemented>(
+      is_compressed(self.layout()), OpName(op),
+      "expected strided tensors or compressed ones, got one of layout ", name_of(self.layout()),
+      "; call to_dense()");
   Compressed c = compressed_of(op, self);
   const Device on = device.value_or(self.device());
   c.offsets = aten::to(c.offsets, on, c.offsets.dtype(), false, /*copy=*/true);

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <type_traits>
 #include <vector>
 
 #include "aten/backend/cpu/dim_slices.h"
@@ -27,8 +29,8 @@ class CompressedRows {
         width_(width) {}
 
   struct Row {
-    int64_t begin, end;      // the numbers of its entries
-    const int64_t* columns;  // that of entry `begin` first
+    int64_t begin = 0, end = 0;        // the numbers of its entries
+    const int64_t* columns = nullptr;  // that of entry `begin` first
     int64_t count() const { return end - begin; }
   };
   // The numbers of the first entry of a row and of the one behind its last, as f(r, begin, end),
@@ -110,25 +112,48 @@ class CompressedRows {
   // Calls f(first, last) for pieces of the rows from 0 up to `rows`, side by side. The pieces have
   // about as many entries each, as a few rows may have most of them. They depend on the matrix
   // alone. An entry takes as long as `work` additions of a vector loop.
-  template <class F>
-  void each_piece(int64_t rows, int64_t work, F&& f) const {
+  //
+  // With `long_row`, a row that has as many entries as several pieces is left out of them. Then
+  // long_row(r, begin, end, part) is called for it, which splits it into parts of `part` entries.
+  template <class F, class G = std::nullptr_t>
+  void each_piece(int64_t rows, int64_t work, F&& f, [[maybe_unused]] G&& long_row = {}) const {
     if (rows <= 0) return;
     const int64_t all = count_ + rows;
     // Threads are woken where that takes a small part of the time.
     const int64_t share = std::max<int64_t>(1, kShare / std::max<int64_t>(1, work));
-    const int64_t pieces = all < 4 * share ? 1 : std::min(rows, all / share);
-    if (pieces == 1) return f(int64_t{0}, rows);
-    std::vector<int64_t> starts(static_cast<size_t>(pieces) + 1, 0);
-    for (int64_t p = 1; p < pieces; ++p)
-      starts[p] = std::max(starts[p - 1], row_of(all / pieces * p, rows));
-    starts[pieces] = rows;
-    parallel_chunks(pieces, [&](int64_t p) {
-      if (starts[p] < starts[p + 1]) f(starts[p], starts[p + 1]);
+    if (all < 4 * share) return f(int64_t{0}, rows);
+    const int64_t count = std::min(rows, all / share);
+    std::vector<Piece> pieces(static_cast<size_t>(count));
+    int64_t first = 0;
+    for (int64_t p = 0; p < count; ++p) {
+      const int64_t last =
+          p + 1 == count ? rows : std::max(first, row_of(all / count * (p + 1), rows));
+      pieces[p] = {first, last, {}};
+      // Rows before the last one of a piece have fewer entries than a piece.
+      if (!std::is_null_pointer_v<std::decay_t<G>> && first < last) {
+        const Row row{offsets_[last - 1], offsets_[last], nullptr};
+        if (row.begin >= 0 && row.end <= count_ && row.count() > 4 * share) {
+          pieces[p].long_row = row;
+          --pieces[p].last;
+        }
+      }
+      first = last;
+    }
+    parallel_chunks(count, [&](int64_t p) {
+      if (pieces[p].first < pieces[p].last) f(pieces[p].first, pieces[p].last);
     });
+    if constexpr (!std::is_null_pointer_v<std::decay_t<G>>) {
+      for (const auto& [begin_row, r, row] : pieces)
+        if (row.count() > 0) long_row(r, row.begin, row.end, share);
+    }
   }
 
  private:
   static constexpr int64_t kShare = int64_t{1} << 19;  // the work of a piece
+  struct Piece {
+    int64_t first, last;
+    Row long_row;  // row `last`, if it is a long one
+  };
 
   // The first row before which there are so many rows and entries; any row where the offsets are
   // none.

@@ -98,8 +98,8 @@ int64_t places_of(IntList size) {
 }
 
 [[noreturn]] void fail_index(const int64_t* indices, int64_t count, int64_t d, int64_t size) {
-  const int64_t* const wrong = std::find_if(
-      indices, indices + count, [=](int64_t i) { return i < 0 || i >= size; });
+  const int64_t* const wrong =
+      std::find_if(indices, indices + count, [=](int64_t i) { return i < 0 || i >= size; });
   check<ErrorKind::Runtime>(wrong == indices + count, OpName("coalesce"),
                             "expected indices of dimension ", d, " from 0 to ", size - 1, ", got ",
                             *wrong);
@@ -157,9 +157,8 @@ std::tuple<Tensor, Tensor> coo_groups_cpu(const Tensor& indices, IntList size) {
     return different_keys(entries, key_bits, first_bit, group_of);
   };
   if (key_bits + number_bits <= 64)
-    keys = grouped.template operator()<Packed>(number_bits, [=](uint64_t key, size_t i) {
-      return Packed{key << number_bits | i};
-    });
+    keys = grouped.template operator()<Packed>(
+        number_bits, [=](uint64_t key, size_t i) { return Packed{key << number_bits | i}; });
   else
     keys = grouped.template operator()<Apart>(0, [](uint64_t key, size_t i) {
       return Apart{key, static_cast<int64_t>(i)};

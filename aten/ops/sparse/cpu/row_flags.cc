@@ -16,10 +16,10 @@ namespace treadle::simd::HWY_NAMESPACE {
 HWY_INLINE uint64_t bits_of(const uint8_t* flags) {
   const hn::CappedTag<uint8_t, kFlags> d;
   constexpr size_t kLanes = hn::MaxLanes(d);
-  using Part = std::conditional_t<
-      kLanes == 64, uint64_t,
-      std::conditional_t<kLanes == 32, uint32_t,
-                         std::conditional_t<kLanes == 16, uint16_t, uint8_t>>>;
+  using Part =
+      std::conditional_t<kLanes == 64, uint64_t,
+                         std::conditional_t<kLanes == 32, uint32_t,
+                                            std::conditional_t<kLanes == 16, uint16_t, uint8_t>>>;
   uint64_t bits = 0;
   for (size_t k = 0; k < kFlags; k += kLanes) {
     Part part = 0;

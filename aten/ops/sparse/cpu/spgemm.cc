@@ -227,8 +227,7 @@ std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const T
     RowProduct<T> product(a, v1.data_as<T>(), b, v2.data_as<T>());
     Entries all(piece.most, dtype);
     for (int64_t r = piece.first; r < piece.last; ++r) {
-      ends[r + 1] =
-          product.write(r, all.column() + all.count, all.values.data_as<T>() + all.count);
+      ends[r + 1] = product.write(r, all.column() + all.count, all.values.data_as<T>() + all.count);
       all.count += ends[r + 1];
     }
     // Pieces wait for each other. Where terms share columns, this takes less memory meanwhile.
