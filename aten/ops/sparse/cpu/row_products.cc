@@ -18,54 +18,52 @@ namespace treadle::simd::HWY_NAMESPACE {
 template <class T>
 using Few = hn::CappedTag<T, 8>;
 
-// The elements of the vector that an entry and those behind it are multiplied by: kLanes of them,
-// or the first `count`, the others being any. False if a column is not below `width`.
+// The elements of the vector that entry i and those behind it are multiplied by: as many as D has
+// lanes, or the first `count`, the others being any. False if a column is not below the width.
 //
 // A processor loads elements one by one in less time than its instruction to gather them takes.
 // What is loaded is chosen by a copy of the columns, which is checked.
-template <bool kAll, class T>
-HWY_INLINE bool gather(const RowProducts<T>& of, int64_t entry, int64_t count,
-                       hn::Vec<Few<T>>& found) {
-  constexpr size_t kLanes = hn::MaxLanes(Few<T>());
-  const hn::CappedTag<uint64_t, kLanes> d;
-  constexpr size_t kStep = hn::MaxLanes(d);
-  const auto* const from = reinterpret_cast<const uint64_t*>(of.columns + entry);
-  const auto end = hn::Set(d, static_cast<uint64_t>(of.width));
+template <bool kAll, class D, class T>
+HWY_INLINE bool gather(D d, const RowProducts<T>& of, int64_t i, int64_t count,
+                       hn::Vec<D>& found) {
+  constexpr size_t kLanes = hn::MaxLanes(D());
+  const hn::CappedTag<uint64_t, kLanes> d64;
+  const auto width = hn::Set(d64, static_cast<uint64_t>(of.width));
+  const auto* const from = reinterpret_cast<const uint64_t*>(of.columns + i);
   HWY_ALIGN uint64_t columns[kLanes];
-  for (size_t k = 0; k < kLanes; k += kStep) {
-    hn::Vec<decltype(d)> some;
+  for (size_t k = 0; k < kLanes; k += hn::MaxLanes(d64)) {
+    hn::Vec<decltype(d64)> some;
     if constexpr (kAll) {
-      some = hn::LoadU(d, from + k);
+      some = hn::LoadU(d64, from + k);
     } else {
       const int64_t left = std::max<int64_t>(count - static_cast<int64_t>(k), 0);
-      some = hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(left)), d, from + k);
+      some = hn::MaskedLoad(hn::FirstN(d64, static_cast<size_t>(left)), d64, from + k);
     }
-    if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Lt(some, end)))) return false;
-    hn::Store(some, d, columns + k);
+    if (HWY_UNLIKELY(!hn::AllTrue(d64, hn::Lt(some, width)))) return false;
+    hn::Store(some, d64, columns + k);
   }
   const auto picked = [&]<size_t... k>(std::index_sequence<k...>) HWY_ATTR {
     const T elements[] = {of.x[columns[k]]...};
-    return hn::LoadU(Few<T>(), elements);
+    return hn::LoadU(d, elements);
   };
   found = picked(std::make_index_sequence<kLanes>());
   return true;
 }
 
 // Adds up the products of `count` entries from `first` on. False if a column is none.
-template <class T>
-HWY_INLINE bool sum_of_run(const RowProducts<T>& of, int64_t first, int64_t count, T& sum) {
-  const Few<T> d;
-  constexpr int64_t kLanes = hn::MaxLanes(Few<T>());
+template <class D, class T>
+HWY_INLINE bool sum_of_run(D d, const RowProducts<T>& of, int64_t first, int64_t count, T& sum) {
+  constexpr int64_t kLanes = hn::MaxLanes(D());
   const T* const values = of.values + first;
   auto sums = hn::Zero(d);
-  hn::Vec<Few<T>> found;
+  hn::Vec<D> found;
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    if (HWY_UNLIKELY(!gather<true>(of, first + i, kLanes, found))) return false;
+    if (HWY_UNLIKELY(!gather<true>(d, of, first + i, kLanes, found))) return false;
     sums = hn::Add(sums, hn::Mul(found, hn::LoadU(d, values + i)));
   }
   if (i < count) {
-    if (HWY_UNLIKELY(!gather<false>(of, first + i, count - i, found))) return false;
+    if (HWY_UNLIKELY(!gather<false>(d, of, first + i, count - i, found))) return false;
     const auto rest = hn::FirstN(d, static_cast<size_t>(count - i));
     const auto products = hn::Mul(found, hn::MaskedLoad(rest, d, values + i));
     sums = hn::Add(sums, hn::IfThenElseZero(rest, products));
@@ -75,22 +73,39 @@ HWY_INLINE bool sum_of_run(const RowProducts<T>& of, int64_t first, int64_t coun
 }
 
 template <class T>
-int64_t sum_row_products(const RowProducts<T>& of, int64_t run, T* out) {
+HWY_NOINLINE bool sum_of_runs(const RowProducts<T>& of, int64_t begin, int64_t end, int64_t run,
+                              T& sum) {
+  double total = 0;
+  for (int64_t i = begin; i < end; i += run) {
+    if (HWY_UNLIKELY(!sum_of_run(Few<T>(), of, i, std::min(run, end - i), sum))) return false;
+    total += static_cast<double>(sum);
+  }
+  sum = static_cast<T>(total);
+  return true;
+}
+
+template <class T>
+int64_t sum_row_products(const RowProducts<T>& given, int64_t run, T* out) {
+  // A copy, of which the compiler knows that nobody writes it.
+  const RowProducts<T> of = given;
+  // Many matrices have rows of a few entries, for which half of a vector is enough.
+  constexpr int64_t kLanes = hn::MaxLanes(Few<T>()), kHalf = std::max<int64_t>(kLanes / 2, 1);
   int64_t begin = of.offsets[0];
+  if (HWY_UNLIKELY(begin < 0)) return 0;
   for (int64_t r = 0; r < of.rows; ++r) {
     const int64_t end = of.offsets[r + 1];
-    if (HWY_UNLIKELY(begin < 0 || begin > end || end > of.count)) return r;
-    if (HWY_LIKELY(end - begin <= run)) {
-      if (HWY_UNLIKELY(!sum_of_run(of, begin, end - begin, out[r]))) return r;
-    } else {
-      double total = 0;
-      for (int64_t i = begin; i < end; i += run) {
-        T sum;
-        if (HWY_UNLIKELY(!sum_of_run(of, i, std::min(run, end - i), sum))) return r;
-        total += static_cast<double>(sum);
-      }
-      out[r] = static_cast<T>(total);
-    }
+    if (HWY_UNLIKELY(begin > end || end > of.count)) return r;
+    const int64_t n = end - begin;
+    T sum;
+    bool good;
+    if (n <= kHalf)
+      good = sum_of_run(hn::CappedTag<T, kHalf>(), of, begin, n, sum);
+    else if (HWY_LIKELY(n <= run))
+      good = sum_of_run(Few<T>(), of, begin, n, sum);
+    else
+      good = sum_of_runs(given, begin, end, run, sum);
+    if (HWY_UNLIKELY(!good)) return r;
+    out[r] = sum;
     begin = end;
   }
   return of.rows;
