@@ -18,6 +18,20 @@ namespace treadle::simd::HWY_NAMESPACE {
 template <class T>
 using Few = hn::CappedTag<T, 8>;
 
+// The first `n` elements, or all where there are more; the other lanes are zero.
+template <class D>
+HWY_INLINE hn::Vec<D> load_some(D d, const hn::TFromD<D>* from, int64_t n) {
+  const int64_t count = std::clamp<int64_t>(n, 0, hn::MaxLanes(D()));
+#if HWY_TARGET <= HWY_AVX2
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, from);
+#else
+  // MaskedLoad of this target reads the whole vector.
+  HWY_ALIGN hn::TFromD<D> lanes[hn::MaxLanes(D())] = {};
+  std::copy_n(from, count, lanes);
+  return hn::Load(d, lanes);
+#endif
+}
+
 // The elements of the vector that entry i and those behind it are multiplied by: as many as D has
 // lanes, or the first `count`, the others being any. False if a column is not below the width.
 //
@@ -32,13 +46,8 @@ HWY_INLINE bool gather(D d, const RowProducts<T>& of, int64_t i, int64_t count,
   const auto* const from = reinterpret_cast<const uint64_t*>(of.columns + i);
   HWY_ALIGN uint64_t columns[kLanes];
   for (size_t k = 0; k < kLanes; k += hn::MaxLanes(d64)) {
-    hn::Vec<decltype(d64)> some;
-    if constexpr (kAll) {
-      some = hn::LoadU(d64, from + k);
-    } else {
-      const int64_t left = std::max<int64_t>(count - static_cast<int64_t>(k), 0);
-      some = hn::MaskedLoad(hn::FirstN(d64, static_cast<size_t>(left)), d64, from + k);
-    }
+    const auto some = kAll ? hn::LoadU(d64, from + k)
+                           : load_some(d64, from + k, count - static_cast<int64_t>(k));
     if (HWY_UNLIKELY(!hn::AllTrue(d64, hn::Lt(some, width)))) return false;
     hn::Store(some, d64, columns + k);
   }
@@ -65,7 +74,7 @@ HWY_INLINE bool sum_of_run(D d, const RowProducts<T>& of, int64_t first, int64_t
   if (i < count) {
     if (HWY_UNLIKELY(!gather<false>(d, of, first + i, count - i, found))) return false;
     const auto rest = hn::FirstN(d, static_cast<size_t>(count - i));
-    const auto products = hn::Mul(found, hn::MaskedLoad(rest, d, values + i));
+    const auto products = hn::Mul(found, load_some(d, values + i, count - i));
     sums = hn::Add(sums, hn::IfThenElseZero(rest, products));
   }
   sum = hn::GetLane(hn::SumOfLanes(d, sums));
