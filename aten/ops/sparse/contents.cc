@@ -66,9 +66,11 @@ std::vector<Tensor> unraveled(Tensor keys, IntList sizes) {
 }
 
 Tensor raveled(const Tensor& indices, IntList sizes) {
-  Tensor keys = aten::zeros({indices.size(1)}, ScalarType::Int64, std::nullopt, indices.device());
-  for (size_t d = 0; d < sizes.size(); ++d)
-    keys = aten::add(aten::mul(keys, Scalar(sizes[d])), row(indices, static_cast<int64_t>(d)));
+  if (sizes.empty())
+    return aten::zeros({indices.size(1)}, ScalarType::Int64, std::nullopt, indices.device());
+  Tensor keys = row(indices, 0);
+  for (size_t d = 1; d < sizes.size(); ++d)
+    keys = aten::add(row(indices, static_cast<int64_t>(d)), keys, Scalar(sizes[d]));
   return keys;
 }
 
@@ -151,9 +153,7 @@ Coo expanded(const Compressed& c) {
   const Tensor offsets = int64_of(c.offsets);
   const int64_t lines = offsets.size(-1) - 1;  // in each batch
   const Tensor counts = aten::flatten(aten::diff(offsets));
-  const Tensor numbers =
-      aten::arange(counts.numel(), ScalarType::Int64, std::nullopt, counts.device());
-  const Tensor line_of = aten::repeat_interleave(numbers, counts, 0);
+  const Tensor line_of = aten::repeat_interleave(counts);
   const int64_t count = line_of.numel();
   Tensor line = line_of;
   std::vector<Tensor> rows;

@@ -226,3 +226,17 @@ def test_an_offset_that_is_changed_later_is_refused(start: int) -> None:
     ):
         with pytest.raises(RuntimeError, match="expected offsets of rows that do not fall"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("entry", "index"), [(0, -1), (0, -(2**63)), (2, 0), (2, 3), (3, 2**40)], ids=str
+)
+def test_a_row_that_is_changed_later_is_refused(entry: int, index: int) -> None:
+    indices = treadle.tensor([[0, 1, 1, 2], [0, 0, 2, 1]])
+    s = treadle.sparse_coo_tensor(indices, treadle.ones(4), (3, 3), is_coalesced=True)
+    s.indices()[0, entry] = index
+    with pytest.raises(RuntimeError) as error:
+        s.to_sparse_csr()
+    assert str(error.value) == (
+        f"to_sparse_csr: expected rows in order from 0 to 2, got {index} at entry {entry}"
+    )

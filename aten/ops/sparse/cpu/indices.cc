@@ -191,7 +191,9 @@ Tensor row_offsets_cpu(const Tensor& rows, int64_t count) {
   int64_t next = 0;  // the first row whose offset is not written
   for (int64_t i = 0; i < entries; ++i) {
     const int64_t r = row[i];
-    if (r < next - 1 || r < 0 || r >= count) [[unlikely]]
+    if (r == next - 1 && next > 0) [[likely]]
+      continue;
+    if (r < next || r >= count) [[unlikely]]
       fail<ErrorKind::Runtime>(OpName("to_sparse_csr"), "expected rows in order from 0 to ",
                                count - 1, ", got ", r, " at entry ", i);
     while (next <= r) to[next++] = i;

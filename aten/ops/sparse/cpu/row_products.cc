@@ -38,16 +38,15 @@ HWY_INLINE hn::Vec<D> load_some(D d, const hn::TFromD<D>* from, int64_t n) {
 // A processor loads elements one by one in less time than its instruction to gather them takes.
 // What is loaded is chosen by a copy of the columns, which is checked.
 template <bool kAll, class D, class T>
-HWY_INLINE bool gather(D d, const RowProducts<T>& of, int64_t i, int64_t count,
-                       hn::Vec<D>& found) {
+HWY_INLINE bool gather(D d, const RowProducts<T>& of, int64_t i, int64_t count, hn::Vec<D>& found) {
   constexpr size_t kLanes = hn::MaxLanes(D());
   const hn::CappedTag<uint64_t, kLanes> d64;
   const auto width = hn::Set(d64, static_cast<uint64_t>(of.width));
   const auto* const from = reinterpret_cast<const uint64_t*>(of.columns + i);
   HWY_ALIGN uint64_t columns[kLanes];
   for (size_t k = 0; k < kLanes; k += hn::MaxLanes(d64)) {
-    const auto some = kAll ? hn::LoadU(d64, from + k)
-                           : load_some(d64, from + k, count - static_cast<int64_t>(k));
+    const auto some =
+        kAll ? hn::LoadU(d64, from + k) : load_some(d64, from + k, count - static_cast<int64_t>(k));
     if (HWY_UNLIKELY(!hn::AllTrue(d64, hn::Lt(some, width)))) return false;
     hn::Store(some, d64, columns + k);
   }
