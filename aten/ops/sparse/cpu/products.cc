@@ -76,9 +76,9 @@ void csr_mv(const CompressedRows& matrix, const Tensor& offsets, const Tensor& c
   const T* const x = vector.data_as<T>();
   T* const to = out.data_as<T>();
   const int64_t width = vector.numel();
-  constexpr int64_t kWork = 8;  // the elements of the vector are picked one by one
+  constexpr int64_t kWork = 8;  // the elements of the vector are apart
   if constexpr (is_by_vectors<T>) {
-    static const simd::SumRowProducts<T> sum_row_products = simd::sum_row_products<T>();
+    const auto sum_row_products = simd::sum_row_products<T>(simd::gathers_at_once(width));
     // Rows from `first` on, whose entries are where `bounds` says.
     const auto multiply = [&](const int64_t* bounds, int64_t first, int64_t rows, T* sums) {
       const simd::RowProducts<T> product{bounds, rows, column, factors, columns.numel(), x, width};

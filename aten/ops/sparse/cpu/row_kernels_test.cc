@@ -34,12 +34,21 @@ class RowKernels : public testing::TestWithParam<int64_t> {
       }
     }
     int64_t rows() const { return static_cast<int64_t>(offsets.size()) - 1; }
+    // By both ways to read the vector, which give the same.
     int64_t multiply(int64_t run, std::vector<T>& out) const {
       out.assign(static_cast<size_t>(rows()), T(-7));
-      return simd::sum_row_products<T>()(
-          {offsets.data(), rows(), columns.data(), values.data(),
-           static_cast<int64_t>(columns.size()), x.data(), static_cast<int64_t>(x.size())},
-          run, out.data());
+      std::vector<T> twin = out;
+      const simd::RowProducts<T> of{offsets.data(),
+                                    rows(),
+                                    columns.data(),
+                                    values.data(),
+                                    static_cast<int64_t>(columns.size()),
+                                    x.data(),
+                                    static_cast<int64_t>(x.size())};
+      const int64_t done = simd::sum_row_products<T>(true)(of, run, out.data());
+      EXPECT_EQ(simd::sum_row_products<T>(false)(of, run, twin.data()), done);
+      EXPECT_EQ(out, twin);
+      return done;
     }
     std::vector<int64_t> offsets{0}, columns;
     std::vector<T> values, x;

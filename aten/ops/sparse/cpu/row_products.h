@@ -26,8 +26,11 @@ struct RowProducts {
 // them meanwhile.
 template <class T>
 using SumRowProducts = int64_t (*)(const RowProducts<T>& of, int64_t run, T* out);
-// That of the machine's target, for float or double.
+// That of the machine's target, for float or double. It reads the vector by the instruction for
+// several elements, or one by one; sums have the same bits.
 template <class T>
-SumRowProducts<T> sum_row_products();
+SumRowProducts<T> sum_row_products(bool at_once);
+// Whether the instruction takes less time on this machine, for a vector of so many elements.
+bool gathers_at_once(int64_t width);
 
 }  // namespace treadle::simd
