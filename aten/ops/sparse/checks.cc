@@ -1,6 +1,8 @@
 // Checks of the indices of sparse tensors, when a tensor is made of parts.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "aten/ops/contiguous.h"
 #include "aten/ops/sparse/contents.h"
 #include "aten/ops/to.h"
@@ -50,11 +52,14 @@ void check_coo(const char* op, IntList sizes, const LayoutContents& contents) {
   for (int64_t d = 0; d < dims; ++d) {
     const int64_t* const row = read.data_as<int64_t>() + d * nnz;
     const int64_t size = sizes[static_cast<size_t>(d)];
-    for (int64_t i = 0; i < nnz; ++i) {
-      check<ErrorKind::Runtime>(row[i] >= 0 && row[i] < size, OpName(op),
-                                "expected indices of dimension ", d, " from 0 to ", size - 1,
-                                ", got ", row[i]);
-    }
+    bool outside = false;
+    for (int64_t i = 0; i < nnz; ++i)
+      outside |= static_cast<uint64_t>(row[i]) >= static_cast<uint64_t>(size);
+    if (!outside) continue;
+    const int64_t* const wrong =
+        std::find_if(row, row + nnz, [=](int64_t i) { return i < 0 || i >= size; });
+    check<ErrorKind::Runtime>(wrong == row + nnz, OpName(op), "expected indices of dimension ", d,
+                              " from 0 to ", size - 1, ", got ", *wrong);
   }
 }
 
@@ -115,14 +120,15 @@ void check_compressed(const char* op, Layout layout, IntList sizes,
     check<ErrorKind::Runtime>(start[0] == 0 && start[n] == nnz, OpName(op), "expected offsets of ",
                               lines, " from 0 to ", nnz, ", got ", start[0], " to ", start[n]);
     for (int64_t r = 0; r < n; ++r) {
-      check<ErrorKind::Runtime>(start[r] <= start[r + 1] && start[r + 1] <= nnz, OpName(op),
-                                "expected offsets of ", lines, " that do not fall, got ", start[r],
-                                " and ", start[r + 1]);
+      if (start[r] > start[r + 1] || start[r + 1] > nnz) [[unlikely]]
+        fail<ErrorKind::Runtime>(OpName(op), "expected offsets of ", lines,
+                                 " that do not fall, got ", start[r], " and ", start[r + 1]);
       int64_t last = -1;
       for (int64_t i = start[r]; i < start[r + 1]; ++i) {
-        check<ErrorKind::Runtime>(index[i] > last && index[i] < m, OpName(op), "expected ", others,
-                                  " in order, each once, from 0 to ", m - 1, ", got ", index[i],
-                                  last < 0 ? "" : " behind ", last < 0 ? "" : std::to_string(last));
+        if (index[i] <= last || index[i] >= m) [[unlikely]]
+          fail<ErrorKind::Runtime>(
+              OpName(op), "expected ", others, " in order, each once, from 0 to ", m - 1, ", got ",
+              index[i], last < 0 ? "" : " behind ", last < 0 ? "" : std::to_string(last));
         last = index[i];
       }
     }

@@ -184,7 +184,8 @@ Tensor to_dense(const Tensor& self, std::optional<ScalarType> dtype,
                                    "entries alone");
   const Coo coo = coo_of("to_dense", self);
   const Tensor zeros = aten::zeros(self.sizes(), self.dtype(), std::nullopt, self.device());
-  return added(zeros, coo.indices, coo.values);
+  add_at(zeros, coo.indices, coo.values, Scalar(1));
+  return zeros;
 }
 
 Tensor to_sparse(const Tensor& self, int64_t sparse_dim) {

@@ -66,9 +66,11 @@ std::vector<Tensor> unraveled(Tensor keys, IntList sizes) {
 }
 
 Tensor raveled(const Tensor& indices, IntList sizes) {
-  Tensor keys = aten::zeros({indices.size(1)}, ScalarType::Int64, std::nullopt, indices.device());
-  for (size_t d = 0; d < sizes.size(); ++d)
-    keys = aten::add(aten::mul(keys, Scalar(sizes[d])), row(indices, static_cast<int64_t>(d)));
+  if (sizes.empty())
+    return aten::zeros({indices.size(1)}, ScalarType::Int64, std::nullopt, indices.device());
+  Tensor keys = row(indices, 0);
+  for (size_t d = 1; d < sizes.size(); ++d)
+    keys = aten::add(row(indices, static_cast<int64_t>(d)), keys, Scalar(sizes[d]));
   return keys;
 }
 
@@ -104,8 +106,8 @@ void add_at(const Tensor& dense, const Tensor& indices, const Tensor& values,
 
 Tensor grouped(const Tensor& values, const Tensor& groups, int64_t count) {
   const DimVector sizes = joined({{count}, values.sizes().slice(1)});
-  return aten::index_add(aten::zeros(sizes, values.dtype(), std::nullopt, values.device()), 0,
-                         groups, values);
+  const Tensor sums = aten::zeros(sizes, values.dtype(), std::nullopt, values.device());
+  return aten::index_add_(sums, 0, groups, values);
 }
 
 // ---- by coordinates ----
@@ -151,9 +153,7 @@ Coo expanded(const Compressed& c) {
   const Tensor offsets = int64_of(c.offsets);
   const int64_t lines = offsets.size(-1) - 1;  // in each batch
   const Tensor counts = aten::flatten(aten::diff(offsets));
-  const Tensor numbers =
-      aten::arange(counts.numel(), ScalarType::Int64, std::nullopt, counts.device());
-  const Tensor line_of = aten::repeat_interleave(numbers, counts, 0);
+  const Tensor line_of = aten::repeat_interleave(counts);
   const int64_t count = line_of.numel();
   Tensor line = line_of;
   std::vector<Tensor> rows;
@@ -255,6 +255,11 @@ Tensor compressed_tensor(const char* op, const Coo& from, Layout layout, Optiona
                               OpName(op), "expected blocks that divide a matrix of ", n, " by ", m,
                               ", got blocksize ", *blocks);
   }
+  if (!blocked && by_rows && from.is_coalesced) {
+    Compressed made = compressed_entries(op, layout, from.indices, from.values, batch_sizes, n);
+    made.sizes = from.sizes;
+    return tensor_of(made);
+  }
   // The lines that are compressed come first.
   std::vector<Tensor> rows = aten::unbind(from.indices);
   Tensor inside;
@@ -272,10 +277,9 @@ Tensor compressed_tensor(const char* op, const Coo& from, Layout layout, Optiona
   const Tensor indices = aten::stack(rows);
   Compressed made{};
   if (!blocked) {
-    const Coo entries =
-        coalesced({indices, from.values,
-                   joined({batch_sizes, {lines, others}, IntList(from.sizes).slice(batches + 2)}),
-                   from.is_coalesced && by_rows});
+    const Coo entries = coalesced(
+        {indices, from.values,
+         joined({batch_sizes, {lines, others}, IntList(from.sizes).slice(batches + 2)}), false});
     made = compressed_entries(op, layout, entries.indices, entries.values, batch_sizes, lines);
   } else {
     const DimVector sparse = joined({batch_sizes, {lines, others}});

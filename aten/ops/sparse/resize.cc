@@ -1,17 +1,29 @@
-// Other sizes for a sparse_coo tensor, in place.
+// Other sizes for a sparse tensor, in place.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
 #include "aten/ops/copy_.h"
+#include "aten/ops/narrow.h"
 #include "aten/ops/new_zeros.h"
+#include "aten/ops/reshape.h"
 #include "aten/ops/resize_as_sparse_.h"
 #include "aten/ops/slice.h"
 #include "aten/ops/sparse/contents.h"
 #include "aten/ops/sparse_resize_.h"
 #include "aten/ops/sparse_resize_and_clear_.h"
+#include "aten/ops/to.h"
+#include "aten/ops/view.h"
 #include "core/base/quiescence.h"
 
 namespace treadle::composite {
 namespace {
+
+void require_no_grad(const char* op, const Tensor& self) {
+  check<ErrorKind::Runtime>(!values_of(self).requires_grad(), OpName(op),
+                            "expected a tensor that does not require grad, got one that does");
+}
 
 struct Split {
   IntList sparse, dense;
@@ -22,8 +34,7 @@ Split checked_split(const char* op, const Tensor& self, IntList size, int64_t sp
   check<ErrorKind::Runtime>(sparse::is_coo(self), OpName(op),
                             "expected a sparse_coo tensor, got a ", name_of(self.layout()),
                             " one of shape ", self.sizes());
-  check<ErrorKind::Runtime>(!values_of(self).requires_grad(), OpName(op),
-                            "expected a tensor that does not require grad, got one that does");
+  require_no_grad(op, self);
   check<ErrorKind::Runtime>(sparse_dim >= 0 && dense_dim >= 0 &&
                                 static_cast<int64_t>(size.size()) == sparse_dim + dense_dim,
                             OpName(op), "expected a size of ", sparse_dim, " sparse and ",
@@ -35,12 +46,14 @@ Split checked_split(const char* op, const Tensor& self, IntList size, int64_t sp
   return {size.slice(0, dims), size.slice(dims)};
 }
 
-Tensor resized(const char* op, const Tensor& self, IntList size, const sparse::Coo& coo) {
+Tensor resized(const char* op, const Tensor& self, IntList size, LayoutContents contents) {
   const Quiescence quiet(op);
   self.impl()->set_contiguous_sizes(size);
-  static_cast<LayoutTensorImpl*>(self.impl())
-      ->take({{coo.indices, coo.values}, {coo.is_coalesced || coo.nnz() < 2}});
+  static_cast<LayoutTensorImpl*>(self.impl())->take(std::move(contents));
   return self;
+}
+Tensor resized(const char* op, const Tensor& self, IntList size, const sparse::Coo& coo) {
+  return resized(op, self, size, {{coo.indices, coo.values}, {coo.is_coalesced || coo.nnz() < 2}});
 }
 
 Tensor cleared(const char* op, const Tensor& self, IntList size, const Split& split) {
@@ -59,6 +72,27 @@ void require_no_shrinking(const char* op, const char* kind, IntList from, IntLis
   check<ErrorKind::Runtime>(grows, OpName(op), "expected ", kind,
                             " dimensions that do not shrink for a tensor with entries, got sizes ",
                             to, " for ", from);
+}
+
+// The entries of a template, with the values that the tensor has. Where there are more entries than
+// values, the others are 0.
+Tensor compressed_as(const char* op, const Tensor& self, const Tensor& other) {
+  check<ErrorKind::Runtime>(self.layout() == other.layout(), OpName(op), "expected a ",
+                            name_of(other.layout()), " tensor as the template is, got a ",
+                            name_of(self.layout()), " one of shape ", self.sizes());
+  require_no_grad(op, self);
+  const sparse::Compressed from = sparse::compressed_of(op, self);
+  const sparse::Compressed like = sparse::compressed_of(op, other);
+  const auto copied = [](const Tensor& index, const Tensor& as) {
+    return aten::to(index, as, false, /*copy=*/true);
+  };
+  const Tensor values = aten::new_zeros(from.values, like.values.sizes());
+  const int64_t kept = std::min(values.numel(), from.values.numel());
+  aten::copy_(aten::narrow(aten::view(values, {-1}), 0, 0, kept),
+              aten::narrow(aten::reshape(from.values, {-1}), 0, 0, kept));
+  return resized(
+      op, self, other.sizes(),
+      {{copied(like.offsets, from.offsets), copied(like.indices, from.indices), values}, {}});
 }
 
 }  // namespace
@@ -91,10 +125,12 @@ Tensor sparse_resize_and_clear_(const Tensor& self, IntList size, int64_t sparse
 }
 
 Tensor resize_as_sparse_(const Tensor& self, const Tensor& the_template) {
-  check<ErrorKind::Runtime>(sparse::is_coo(the_template), OpName("resize_as_sparse_"),
-                            "expected a sparse_coo template, got a ",
-                            name_of(the_template.layout()), " one of shape ", the_template.sizes());
-  const sparse::Coo coo = sparse::coo_of("resize_as_sparse_", the_template);
+  const char* const op = "resize_as_sparse_";
+  check<ErrorKind::Runtime>(sparse::is_sparse(the_template), OpName(op),
+                            "expected a sparse template, got a ", name_of(the_template.layout()),
+                            " one of shape ", the_template.sizes());
+  if (sparse::is_compressed(the_template.layout())) return compressed_as(op, self, the_template);
+  const sparse::Coo coo = sparse::coo_of(op, the_template);
   return aten::sparse_resize_(self, coo.sizes, coo.sparse_dim(), coo.values.dim() - 1);
 }
 

@@ -9,10 +9,13 @@
 #include "aten/ops/cumsum.h"
 #include "aten/ops/empty_like.h"
 #include "aten/ops/eq.h"
+#include "aten/ops/full.h"
+#include "aten/ops/full_like.h"
 #include "aten/ops/index_select.h"
 #include "aten/ops/new_empty.h"
 #include "aten/ops/new_zeros.h"
 #include "aten/ops/nonzero.h"
+#include "aten/ops/ones_like.h"
 #include "aten/ops/permute.h"
 #include "aten/ops/repeat_interleave.h"
 #include "aten/ops/reshape.h"
@@ -272,6 +275,57 @@ Tensor zeros_like(const Tensor& self, std::optional<ScalarType> dtype, std::opti
   require_layout("to", self, layout);
   return without_entries(self, self.sizes(), dtype, device);
 }
+
+// ---- tensors with the same entries ----
+
+// The entries of a compressed tensor, with other values.
+template <class F>
+Tensor with_values(const char* op, const Tensor& self, std::optional<Layout> layout,
+                   std::optional<Device> device, F&& values_like) {
+  require_layout(op, self, layout);
+  check<ErrorKind::NotImplemented>(
+      is_compressed(self.layout()), OpName(op),
+      "expected strided tensors or compressed ones, got one of layout ", name_of(self.layout()),
+      "; call to_dense()");
+  Compressed c = compressed_of(op, self);
+  const Device on = device.value_or(self.device());
+  c.offsets = aten::to(c.offsets, on, c.offsets.dtype(), false, /*copy=*/true);
+  c.indices = aten::to(c.indices, on, c.indices.dtype(), false, /*copy=*/true);
+  c.values = values_like(c.values);
+  return tensor_of(c);
+}
+
+Tensor filled(const char* op, const Tensor& self, const Scalar& value,
+              std::optional<ScalarType> dtype, std::optional<Layout> layout,
+              std::optional<Device> device, std::optional<bool> pin_memory) {
+  if (layout && *layout == Layout::Strided)
+    return aten::full(self.sizes(), value, dtype.value_or(self.dtype()), layout,
+                      device.value_or(self.device()), pin_memory);
+  return with_values(op, self, layout, device, [&](const Tensor& values) {
+    return aten::full_like(values, value, dtype, std::nullopt, device, pin_memory);
+  });
+}
+Tensor full_like(const Tensor& self, const Scalar& value, std::optional<ScalarType> dtype,
+                 std::optional<Layout> layout, std::optional<Device> device,
+                 std::optional<bool> pin_memory, std::optional<MemoryFormat>) {
+  return filled("full_like", self, value, dtype, layout, device, pin_memory);
+}
+Tensor ones_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                 std::optional<Device> device, std::optional<bool> pin_memory,
+                 std::optional<MemoryFormat>) {
+  return filled("ones_like", self, Scalar(1), dtype, layout, device, pin_memory);
+}
+Tensor empty_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                  std::optional<Device> device, std::optional<bool> pin_memory,
+                  std::optional<MemoryFormat> format) {
+  // Coordinates have no order that a program could count on, so there are none.
+  if (!is_compressed(self.layout()) || (layout && *layout == Layout::Strided))
+    return zeros_like(self, dtype, layout, device, pin_memory, format);
+  return with_values("empty_like", self, layout, device, [&](const Tensor& values) {
+    return aten::empty_like(values, dtype, std::nullopt, device, pin_memory);
+  });
+}
+
 Tensor new_zeros(const Tensor& self, IntList size, std::optional<ScalarType> dtype,
                  std::optional<Layout>, std::optional<Device> device, std::optional<bool>) {
   return without_entries(self, size, dtype, device);
@@ -297,7 +351,9 @@ Tensor zero(const Tensor& self) {
     register_layout_kernel<ops::stack>(layout, &stack);
     register_copies(layout);
     register_layout_kernel<ops::zeros_like>(layout, &zeros_like);
-    register_layout_kernel<ops::empty_like>(layout, &zeros_like);
+    register_layout_kernel<ops::empty_like>(layout, &empty_like);
+    register_layout_kernel<ops::full_like>(layout, &full_like);
+    register_layout_kernel<ops::ones_like>(layout, &ones_like);
     register_layout_kernel<ops::new_zeros>(layout, &new_zeros);
     register_layout_kernel<ops::new_empty>(layout, &new_zeros);
     register_layout_kernel<ops::zero_>(layout, &zero);

@@ -16,7 +16,15 @@ import treadle
 from treadle.testing import assert_close
 
 # Rows, columns, entries.
-SHAPES = ((1, 1, 1), (7, 5, 9), (40, 300, 900), (3, 2000, 5000), (900, 700, 20_000), (5, 9, 0))
+SHAPES = (
+    (1, 1, 1),
+    (7, 5, 9),
+    (40, 300, 900),
+    (3, 2000, 5000),
+    (900, 700, 20_000),
+    (700, 9000, 5000),
+    (5, 9, 0),
+)
 
 
 def _entries(n: int, m: int, count: int, seed: int = 0) -> Tuple[Any, Any, Any]:
@@ -55,13 +63,47 @@ def test_a_row_of_a_product_keeps_the_digits_of_many_terms() -> None:
     assert abs(float(sum_of_terms) / (m * float(np.float32(0.1))) - 1) < 1e-6
 
 
+def _repeated(call: Any, threads: Tuple[int, ...] = (1, 2, 3)) -> Any:
+    """What a call returns with so many threads, as NumPy arrays."""
+    before = treadle.get_num_threads()
+    try:
+        for count in threads:
+            treadle.set_num_threads(count)
+            yield call().numpy()
+    finally:
+        treadle.set_num_threads(before)
+
+
+@pytest.mark.parametrize("width", [1, 3, 64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_rows_with_most_of_the_entries(width: int, dtype: Any) -> None:
+    """Long rows are split. Their parts are the same at any number of threads."""
+    n, m = 60, 600_000 // max(1, width // 4)
+    rng = np.random.default_rng(0)
+    counts = np.zeros(n, int)
+    counts[[0, 17, 18, n - 1]] = m, m // 2, 5, m
+    rows = np.repeat(np.arange(n), counts)
+    columns = np.concatenate([np.sort(rng.choice(m, c, replace=False)) for c in counts])
+    matrix = _csr(rows, columns, rng.normal(size=len(rows)).astype(dtype), (n, m))
+    dense = treadle.tensor(rng.normal(size=(m, width)).astype(dtype))
+    first, *others = _repeated(lambda: matrix @ (dense[:, 0] if width == 1 else dense))
+    assert all(np.array_equal(first, other) for other in others)
+    terms = matrix.values().numpy().astype(float)[:, None] * dense.numpy().astype(float)[columns]
+    for r in range(n):
+        expected, scale = terms[rows == r].sum(0), np.sqrt((terms[rows == r] ** 2).sum(0))
+        bound = {np.float64: 1e-13, np.float32: 1e-6, np.float16: 2e-3}[dtype]
+        assert (np.abs(first[r] - expected) <= bound * np.maximum(scale, np.abs(expected))).all()
+
+
 @pytest.mark.parametrize(
-    "m", [64, 65, 5000, 2**40], ids=["one word", "two words", "wide", "wider than memory"]
+    ("m", "count"),
+    [(64, 300), (65, 300), (5000, 300), (5000, 20), (2**40, 300)],
+    ids=["one group", "two groups", "wide", "few in wide rows", "wider than memory"],
 )
-def test_products_of_sparse_matrices(m: int) -> None:
+def test_products_of_sparse_matrices(m: int, count: int) -> None:
     n, k = 30, 20
     a = _entries(n, k, 150)
-    rows, columns, values = _entries(k, min(m, 700), 300, seed=1)
+    rows, columns, values = _entries(k, min(m, 700), count, seed=1)
     columns = columns * (m // 700 or 1)  # far apart where there is room
     product = _csr(*a, (n, k)) @ _csr(rows, columns, values, (k, m))
     assert product.shape == (n, m) and product.layout is treadle.sparse_csr
@@ -82,6 +124,18 @@ def test_a_product_whose_rows_are_dense_or_empty() -> None:
     none = _csr(*_entries(500, 4, 0), (500, 4))
     assert_close((a @ b).to_dense(), a.to_dense() @ b.to_dense())
     assert (b @ none)._nnz() == 0 and (a @ b @ none).shape == (3, 4)
+
+
+def test_a_product_of_sparse_matrices_has_the_same_bits_with_more_threads() -> None:
+    """Pieces of the product have some rows with many terms, and many rows with few."""
+    n = 1500
+    rows, columns, values = _entries(n, n, 60_000)
+    rows[:20_000] = rows[:20_000] // 50
+    keys, at = np.unique(rows * n + columns, return_index=True)
+    a = _csr(keys // n, keys % n, values[at].astype(np.float32), (n, n))
+    first, *others = _repeated(lambda: (a @ a).to_dense())
+    assert all(np.array_equal(first, other) for other in others)
+    assert_close(treadle.tensor(first), a.to_dense() @ a.to_dense(), atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -172,3 +226,17 @@ def test_an_offset_that_is_changed_later_is_refused(start: int) -> None:
     ):
         with pytest.raises(RuntimeError, match="expected offsets of rows that do not fall"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("entry", "index"), [(0, -1), (0, -(2**63)), (2, 0), (2, 3), (3, 2**40)], ids=str
+)
+def test_a_row_that_is_changed_later_is_refused(entry: int, index: int) -> None:
+    indices = treadle.tensor([[0, 1, 1, 2], [0, 0, 2, 1]])
+    s = treadle.sparse_coo_tensor(indices, treadle.ones(4), (3, 3), is_coalesced=True)
+    s.indices()[0, entry] = index
+    with pytest.raises(RuntimeError) as error:
+        s.to_sparse_csr()
+    assert str(error.value) == (
+        f"to_sparse_csr: expected rows in order from 0 to 2, got {index} at entry {entry}"
+    )

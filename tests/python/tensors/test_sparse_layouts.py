@@ -256,6 +256,39 @@ def test_a_new_tensor_has_the_layout(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_tensor_of_one_value_has_the_entries_of_another(layout: str) -> None:
+    s = _in(layout, _dense(4, 4))
+    for made in (
+        treadle.ones_like(s, layout=treadle.strided),
+        treadle.full_like(s, 1, layout=treadle.strided),
+    ):
+        assert made.equal(treadle.ones(4, 4, dtype=s.dtype))
+    if layout == "sparse_coo":
+        with pytest.raises(NotImplementedError) as refused:
+            treadle.ones_like(s)
+        assert str(refused.value) == (
+            "ones_like: expected strided tensors or compressed ones, got one of layout sparse_coo; "
+            "call to_dense()"
+        )
+        assert treadle.empty_like(s)._nnz() == 0
+        return
+    for made, value in (
+        (treadle.ones_like(s), 1),
+        (treadle.full_like(s, 2.5, dtype=treadle.float64), 2.5),
+    ):
+        assert made.layout is s.layout and made.shape == s.shape
+        assert made.values().shape == s.values().shape and (made.values() == value).all()
+        assert (made * s).to_dense().equal((s * value).to_dense().to(made.dtype))
+    assert treadle.empty_like(s).values().shape == s.values().shape
+    with pytest.raises(RuntimeError, match=f"ones_like: expected the layout {layout}"):
+        treadle.ones_like(s, layout=treadle.sparse_coo)
+    first = treadle.ones_like(s)
+    parts = first.crow_indices() if "sr" in layout else first.ccol_indices()
+    parts.zero_()  # its indices are its own
+    assert s.to_dense().equal(_in(layout, _dense(4, 4)).to_dense())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_decompositions_take_sparse_matrices(layout: str) -> None:
     x = _dense(12, 6)
     s = _in(layout, x)

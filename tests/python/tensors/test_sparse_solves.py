@@ -223,6 +223,30 @@ def test_a_sparse_tensor_takes_another_size() -> None:
     assert treadle.resize_as_sparse_(rows, s) is rows and rows.shape == (3, 4)
 
 
+@pytest.mark.parametrize("layout", ["sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+def test_a_compressed_tensor_takes_the_entries_of_a_template(layout: str) -> None:
+    blocks = (2, 1) if "b" in layout else None
+
+    def made(dense: Any, dtype: Any = treadle.float32) -> treadle.Tensor:
+        x = treadle.tensor(dense, dtype=dtype)
+        return x.to_sparse(layout=getattr(treadle, layout), blocksize=blocks)
+
+    small, large = made([[1.0, 0], [2, 0]]), made([[0, 5, 6], [0, 7, 8]], treadle.float64)
+    kept = small.values().flatten().tolist()
+    assert small.resize_as_sparse_(large) is small
+    assert small.shape == (2, 3) and small.dtype is treadle.float32
+    values = small.values()
+    assert values.shape == large.values().shape
+    assert values.flatten().tolist() == kept + [0] * (values.numel() - len(kept))
+    assert small.to_dense().bool().sum() == len(kept)
+    small.resize_as_sparse_(made([[3.0, 0], [0, 0]]))
+    assert small.shape == (2, 2) and small.values().flatten()[0] == 1
+    with pytest.raises(RuntimeError, match=f"expected a {layout} tensor as the template is, got"):
+        treadle.eye(2).to_sparse().resize_as_sparse_(large)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        made([[1.0], [2.0]]).requires_grad_().resize_as_sparse_(large)
+
+
 @pytest.mark.parametrize(
     ("size", "said"),
     [
@@ -257,7 +281,7 @@ def test_tensors_that_keep_their_size() -> None:
     with pytest.raises(RuntimeError) as error:
         treadle.eye(2).to_sparse().resize_as_sparse_(treadle.eye(2))
     assert str(error.value) == (
-        "resize_as_sparse_: expected a sparse_coo template, got a strided one of shape (2, 2)"
+        "resize_as_sparse_: expected a sparse template, got a strided one of shape (2, 2)"
     )
     leaf = treadle.eye(2).to_sparse().requires_grad_()
     with pytest.raises(RuntimeError) as error:

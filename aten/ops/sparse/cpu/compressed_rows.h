@@ -5,6 +5,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <type_traits>
 #include <vector>
 
 #include "aten/backend/cpu/dim_slices.h"
@@ -27,8 +29,8 @@ class CompressedRows {
         width_(width) {}
 
   struct Row {
-    int64_t begin, end;      // the numbers of its entries
-    const int64_t* columns;  // that of entry `begin` first
+    int64_t begin = 0, end = 0;        // the numbers of its entries
+    const int64_t* columns = nullptr;  // that of entry `begin` first
     int64_t count() const { return end - begin; }
   };
   // The numbers of the first entry of a row and of the one behind its last, as f(r, begin, end),
@@ -54,34 +56,39 @@ class CompressedRows {
       f(r, Row{begin, end, columns.data()});
     });
   }
-  // Where these rows begin, and where the last one ends.
-  std::vector<int64_t> bounds(int64_t first, int64_t last) const {
-    std::vector<int64_t> all(static_cast<size_t>(last - first) + 1);
-    int64_t* const to = all.data() - first;
-    each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
-      to[r] = begin;
-      to[r + 1] = end;
-    });
-    return all;
-  }
-  // A copy of all of it, from entry 0 on.
+  // A copy of all of it, from entry 0 on. `Index` has room for the columns.
+  template <class Index = int64_t>
   struct Copy {
-    std::vector<int64_t> offsets, columns;
+    std::vector<int64_t> offsets;
+    std::vector<Index> columns;
   };
-  Copy copy(int64_t rows) const {
-    Copy all;
+  template <class Index = int64_t>
+  Copy<Index> copy(int64_t rows) const {
+    Copy<Index> all;
     all.offsets.reserve(static_cast<size_t>(rows) + 1);
     all.offsets.push_back(0);
-    all.columns.reserve(static_cast<size_t>(count_));
-    each_range(0, rows, [&](int64_t, int64_t begin, int64_t end) {
-      all.columns.insert(all.columns.end(), columns_ + begin, columns_ + end);
-      all.offsets.push_back(end);
-    });
-    // Then the columns are not those of the values with the same numbers.
-    check<ErrorKind::Runtime>(all.offsets.back() == static_cast<int64_t>(all.columns.size()),
-                              OpName(op_), "expected offsets of rows from 0 on, got ", offsets_[0]);
-    require_inside(all.columns);
+    each_range(0, rows, [&](int64_t, int64_t, int64_t end) { all.offsets.push_back(end); });
+    // Otherwise the columns are not those of the values with the same numbers.
+    check<ErrorKind::Runtime>(offsets_[0] == 0 && all.offsets.back() == count_, OpName(op_),
+                              "expected offsets of rows from 0 to ", count_, ", got ", offsets_[0],
+                              " to ", all.offsets.back());
+    all.columns.resize(static_cast<size_t>(count_));
+    const int64_t* const from = columns_;
+    Index* const to = all.columns.data();
+    const auto width = static_cast<uint64_t>(width_);
+    bool outside = false;
+    for (int64_t i = 0, count = count_; i < count; ++i) {
+      const int64_t column = from[i];
+      outside |= static_cast<uint64_t>(column) >= width;
+      to[i] = static_cast<Index>(column);
+    }
+    if (outside) fail_columns(columns_, count_);
     return all;
+  }
+  // The error of a row that a kernel found wrong.
+  [[noreturn]] void fail_row(int64_t row) const {
+    each(row, row + 1, [](int64_t, const Row&) {});
+    fail_meanwhile();
   }
   [[noreturn]] void fail_column(int64_t column) const {
     fail<ErrorKind::Runtime>(OpName(op_), "expected indices from 0 to ", width_ - 1, ", got ",
@@ -92,6 +99,9 @@ class CompressedRows {
   [[noreturn]] void fail_columns(const int64_t* columns, int64_t count) const {
     for (int64_t i = 0; i < count; ++i)
       if (columns[i] < 0 || columns[i] >= width_) fail_column(columns[i]);
+    fail_meanwhile();
+  }
+  [[noreturn]] void fail_meanwhile() const {
     fail<ErrorKind::Runtime>(OpName(op_), "expected indices that nobody writes meanwhile");
   }
   [[noreturn]] void fail_range(int64_t row, int64_t begin, int64_t end) const {
@@ -99,13 +109,66 @@ class CompressedRows {
                              count_, ", got ", begin, " and ", end, " for row ", row);
   }
 
-  // The number of rows in a piece of a parallel loop, where an entry takes `work`.
-  int64_t grain(int64_t rows, int64_t work) const {
-    const int64_t entries = rows > 0 ? count_ / rows + 1 : 1;
-    return grain_for(entries * std::max<int64_t>(1, work));
+  // Calls f(first, last) for pieces of the rows from 0 up to `rows`, side by side. The pieces have
+  // about as many entries each, as a few rows may have most of them. They depend on the matrix
+  // alone. An entry takes as long as `work` additions of a vector loop.
+  //
+  // With `long_row`, a row that has as many entries as several pieces is left out of them. Then
+  // long_row(r, begin, end, part) is called for it, which splits it into parts of `part` entries.
+  template <class F, class G = std::nullptr_t>
+  void each_piece(int64_t rows, int64_t work, F&& f, [[maybe_unused]] G&& long_row = {}) const {
+    if (rows <= 0) return;
+    const int64_t all = count_ + rows;
+    // Threads are woken where that takes a small part of the time.
+    const int64_t share = std::max<int64_t>(1, kShare / std::max<int64_t>(1, work));
+    if (all < 4 * share) return f(int64_t{0}, rows);
+    const int64_t count = std::min(rows, all / share);
+    std::vector<Piece> pieces(static_cast<size_t>(count));
+    int64_t first = 0;
+    for (int64_t p = 0; p < count; ++p) {
+      const int64_t last =
+          p + 1 == count ? rows : std::max(first, row_of(all / count * (p + 1), rows));
+      pieces[p] = {first, last, {}};
+      // Rows before the last one of a piece have fewer entries than a piece.
+      if (!std::is_null_pointer_v<std::decay_t<G>> && first < last) {
+        const Row row{offsets_[last - 1], offsets_[last], nullptr};
+        if (row.begin >= 0 && row.end <= count_ && row.count() > 4 * share) {
+          pieces[p].long_row = row;
+          --pieces[p].last;
+        }
+      }
+      first = last;
+    }
+    parallel_chunks(count, [&](int64_t p) {
+      if (pieces[p].first < pieces[p].last) f(pieces[p].first, pieces[p].last);
+    });
+    if constexpr (!std::is_null_pointer_v<std::decay_t<G>>) {
+      for (const auto& [begin_row, r, row] : pieces)
+        if (row.count() > 0) long_row(r, row.begin, row.end, share);
+    }
   }
 
  private:
+  static constexpr int64_t kShare = int64_t{1} << 19;  // the work of a piece
+  struct Piece {
+    int64_t first, last;
+    Row long_row;  // row `last`, if it is a long one
+  };
+
+  // The first row before which there are so many rows and entries; any row where the offsets are
+  // none.
+  int64_t row_of(int64_t rows_and_entries, int64_t rows) const {
+    int64_t low = 0, high = rows;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      // A wrong offset may be any number, so it is not added to.
+      if (offsets_[middle] < rows_and_entries - middle)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
   void require_inside(const std::vector<int64_t>& columns) const {
     const auto count = static_cast<int64_t>(columns.size());
     if (!all_inside(columns.data(), count, width_, 0)) fail_columns(columns.data(), count);

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -18,41 +19,71 @@ namespace {
 
 // ---- entries in order ----
 
-// The key of an entry and its number, side by side in one word where both fit.
+// The key of an entry and its number, side by side in one word where both fit. A key begins at a
+// bit that is given, the first or the one behind the bits of the numbers.
 struct Packed {
   uint64_t word;
-  uint64_t key(int number_bits) const { return word >> number_bits; }
-  int64_t number(int number_bits) const {
-    return static_cast<int64_t>(word & ((uint64_t{1} << number_bits) - 1));
+  uint64_t key(int first_bit) const { return word >> first_bit; }
+  int64_t number(int first_bit) const {
+    return static_cast<int64_t>(word & ((uint64_t{1} << first_bit) - 1));
   }
 };
 struct Apart {
   uint64_t word;
   int64_t at;
-  uint64_t key(int) const { return word; }
+  uint64_t key(int first_bit) const { return word >> first_bit; }
   int64_t number(int) const { return at; }
 };
 
-// Sorts entries by their keys, which have so many bits. Equal keys keep their order. It is a radix
-// sort by 11 bits at a time; digits that all keys share are left out.
+// Entries without a value at first.
 template <class Entry>
-void sort_by_key(std::vector<Entry>& entries, int key_bits, int number_bits) {
-  const auto key = [=](const Entry& e) { return e.key(number_bits); };
-  if (entries.size() < 256) {
+struct EntryList {
+  explicit EntryList(size_t n) : count(n), all(std::make_unique_for_overwrite<Entry[]>(n)) {}
+  Entry* begin() const { return all.get(); }
+  Entry* end() const { return all.get() + count; }
+  size_t count;
+  std::unique_ptr<Entry[]> all;
+};
+
+// A radix sort by `bits` bits at a time, which leaves out digits that all keys share.
+template <class Number, class Entry>
+void sort_by_digits(EntryList<Entry>& entries, int key_bits, int bits, int first_bit) {
+  const size_t digits = size_t{1} << bits;
+  const int passes = (key_bits + bits - 1) / bits;
+  std::vector<Number> counts(static_cast<size_t>(passes) * digits, 0);
+  for (const Entry& e : entries) {
+    uint64_t key = e.key(first_bit);
+    for (size_t p = 0; p < counts.size(); p += digits, key >>= bits)
+      ++counts[p + (key & (digits - 1))];
+  }
+  EntryList<Entry> moved(entries.count);
+  for (int p = 0; p < passes; ++p) {
+    Number* const starts = counts.data() + static_cast<size_t>(p) * digits;
+    if (std::find(starts, starts + digits, entries.count) != starts + digits) continue;
+    std::exclusive_scan(starts, starts + digits, starts, Number{0});
+    const int shift = first_bit + p * bits;
+    Entry* const to = moved.begin();
+    for (const Entry& e : entries) to[starts[e.key(shift) & (digits - 1)]++] = e;
+    std::swap(entries, moved);
+  }
+}
+
+// Sorts entries by their keys, which have so many bits. Equal keys keep their order.
+template <class Entry>
+void sort_by_key(EntryList<Entry>& entries, int key_bits, int first_bit) {
+  if (entries.count < 256) {
+    const auto key = [=](const Entry& e) { return e.key(first_bit); };
     return std::stable_sort(entries.begin(), entries.end(),
                             [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
   }
-  constexpr int kBits = 11;
-  constexpr size_t kDigits = size_t{1} << kBits;
-  std::vector<Entry> moved(entries.size());
-  for (int shift = 0; shift < key_bits; shift += kBits) {
-    std::vector<size_t> starts(kDigits, 0);
-    for (const Entry& e : entries) ++starts[key(e) >> shift & (kDigits - 1)];
-    if (std::find(starts.begin(), starts.end(), entries.size()) != starts.end()) continue;
-    std::exclusive_scan(starts.begin(), starts.end(), starts.begin(), size_t{0});
-    for (const Entry& e : entries) moved[starts[key(e) >> shift & (kDigits - 1)]++] = e;
-    entries.swap(moved);
-  }
+  // Digits of one length, of as few bits as do not take more passes. Few entries have short digits.
+  const int most = std::clamp(static_cast<int>(std::bit_width(entries.count)) - 3, 8, 12);
+  const int passes = std::max(1, (key_bits + most - 1) / most);
+  const int bits = (key_bits + passes - 1) / passes;
+  if (entries.count <= UINT32_MAX)
+    sort_by_digits<uint32_t>(entries, key_bits, bits, first_bit);
+  else
+    sort_by_digits<uint64_t>(entries, key_bits, bits, first_bit);
 }
 
 // The number of places that dimensions of these sizes have.
@@ -66,6 +97,15 @@ int64_t places_of(IntList size) {
   return places;
 }
 
+[[noreturn]] void fail_index(const int64_t* indices, int64_t count, int64_t d, int64_t size) {
+  const int64_t* const wrong =
+      std::find_if(indices, indices + count, [=](int64_t i) { return i < 0 || i >= size; });
+  check<ErrorKind::Runtime>(wrong == indices + count, OpName("coalesce"),
+                            "expected indices of dimension ", d, " from 0 to ", size - 1, ", got ",
+                            *wrong);
+  fail<ErrorKind::Runtime>(OpName("coalesce"), "expected indices that nobody writes meanwhile");
+}
+
 // The key of each entry: its place, with the sparse dimensions laid out one after another.
 std::vector<uint64_t> keys_of(const Tensor& indices, IntList size) {
   const int64_t dims = indices.size(0), count = indices.size(1);
@@ -73,27 +113,28 @@ std::vector<uint64_t> keys_of(const Tensor& indices, IntList size) {
   for (int64_t d = 0; d < dims; ++d) {
     const auto n = static_cast<uint64_t>(size[d]);
     const int64_t* const row = indices.data_as<int64_t>() + d * count;
+    bool outside = false;
     for (int64_t i = 0; i < count; ++i) {
       const auto index = static_cast<uint64_t>(row[i]);
-      check<ErrorKind::Runtime>(index < n, OpName("coalesce"), "expected indices of dimension ", d,
-                                " from 0 to ", size[d] - 1, ", got ", static_cast<int64_t>(index));
+      outside |= index >= n;
       keys[i] = keys[i] * n + index;
     }
+    if (outside) fail_index(row, count, d, size[d]);
   }
   return keys;
 }
 
 // The different keys in order. Writes which of them each entry has.
 template <class Entry>
-std::vector<uint64_t> different_keys(std::vector<Entry>& entries, int key_bits, int number_bits,
+std::vector<uint64_t> different_keys(EntryList<Entry>& entries, int key_bits, int first_bit,
                                      int64_t* group_of) {
-  sort_by_key(entries, key_bits, number_bits);
+  sort_by_key(entries, key_bits, first_bit);
   std::vector<uint64_t> different;
-  different.reserve(entries.size());
+  different.reserve(entries.count);
   for (const Entry& e : entries) {
-    const uint64_t key = e.key(number_bits);
+    const uint64_t key = e.key(first_bit);
     if (different.empty() || key != different.back()) different.push_back(key);
-    group_of[e.number(number_bits)] = static_cast<int64_t>(different.size()) - 1;
+    group_of[e.number(first_bit)] = static_cast<int64_t>(different.size()) - 1;
   }
   return different;
 }
@@ -110,17 +151,18 @@ std::tuple<Tensor, Tensor> coo_groups_cpu(const Tensor& indices, IntList size) {
   const int number_bits = std::bit_width(static_cast<uint64_t>(count));
   const Tensor groups = empty_cpu({count}, ScalarType::Int64);
   int64_t* const group_of = groups.data_as<int64_t>();
-  const auto grouped = [&]<class Entry>(auto&& entry) {
-    std::vector<Entry> entries(keys.size());
-    for (size_t i = 0; i < keys.size(); ++i) entries[i] = entry(keys[i], i);
-    return different_keys(entries, key_bits, number_bits, group_of);
+  const auto grouped = [&]<class Entry>(int first_bit, auto&& entry) {
+    EntryList<Entry> entries(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) entries.begin()[i] = entry(keys[i], i);
+    return different_keys(entries, key_bits, first_bit, group_of);
   };
-  keys = key_bits + number_bits <= 64
-             ? grouped.template operator()<Packed>(
-                   [=](uint64_t key, size_t i) { return Packed{key << number_bits | i}; })
-             : grouped.template operator()<Apart>([](uint64_t key, size_t i) {
-                 return Apart{key, static_cast<int64_t>(i)};
-               });
+  if (key_bits + number_bits <= 64)
+    keys = grouped.template operator()<Packed>(
+        number_bits, [=](uint64_t key, size_t i) { return Packed{key << number_bits | i}; });
+  else
+    keys = grouped.template operator()<Apart>(0, [](uint64_t key, size_t i) {
+      return Apart{key, static_cast<int64_t>(i)};
+    });
   const auto left = static_cast<int64_t>(keys.size());
   const Tensor unique = empty_cpu({dims, left}, ScalarType::Int64);
   for (int64_t d = dims; d-- > 0;) {
@@ -149,9 +191,11 @@ Tensor row_offsets_cpu(const Tensor& rows, int64_t count) {
   int64_t next = 0;  // the first row whose offset is not written
   for (int64_t i = 0; i < entries; ++i) {
     const int64_t r = row[i];
-    check<ErrorKind::Runtime>(r >= next - 1 && r >= 0 && r < count, OpName("to_sparse_csr"),
-                              "expected rows in order from 0 to ", count - 1, ", got ", r,
-                              " at entry ", i);
+    if (r == next - 1 && next > 0) [[likely]]
+      continue;
+    if (r < next || r >= count) [[unlikely]]
+      fail<ErrorKind::Runtime>(OpName("to_sparse_csr"), "expected rows in order from 0 to ",
+                               count - 1, ", got ", r, " at entry ", i);
     while (next <= r) to[next++] = i;
   }
   while (next <= count) to[next++] = entries;

@@ -1,10 +1,9 @@
 // Products with a compressed sparse matrix: by a strided matrix, and the sampled product of two
-// strided ones. A row of the result is computed by one thread, in the order of the entries, so the
-// bits do not depend on the number of threads.
+// strided ones. A row of the result is computed by one thread, in the order of the entries. A very
+// long row has parts that depend on the matrix alone, and they are added up in order. So the bits
+// do not depend on the number of threads.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include <limits>
-
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/wrapping.h"
 #include "aten/ops/_csr_mm.h"
@@ -47,34 +46,110 @@ S sum_of_terms(int64_t n, F&& term) {
 
 // ---- by a vector ----
 
+// Float and double have kernels of vectors.
 template <class T>
-void csr_mv(const CompressedRows& matrix, const int64_t* columns, const T* factors, const T* x,
-            int64_t rows, int64_t count, T* out) {
-  using S = compute_type<T>;
-  parallel_for(rows, matrix.grain(rows, 4), [&](int64_t first, int64_t last) {
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-      if (count <= std::numeric_limits<int32_t>::max()) {
-        static const simd::SumRowProducts<T> sum_row_products = simd::sum_row_products<T>();
-        const std::vector<int64_t> bounds = matrix.bounds(first, last);
-        const simd::RowProducts<T> product{bounds.data(), last - first, columns, factors, x, count};
-        const int64_t done = sum_row_products(product, kRun, out + first);
-        if (done < last - first)
-          matrix.fail_columns(columns + bounds[done], bounds[done + 1] - bounds[done]);
-        return;
-      }
-    }
-    matrix.each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
-      out[r] = static_cast<T>(sum_of_terms<S, 4>(end - begin, [&](int64_t i) {
-        const int64_t c = columns[begin + i];
-        if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(count)) [[unlikely]]
-          matrix.fail_column(c);
-        return product_of(number(factors[begin + i]), number(x[c]));
-      }));
-    });
+inline constexpr bool is_by_vectors = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+// Computes the products of parts of a long row, side by side, and adds them up, in order. A part
+// has about `part` entries. `product` is called as product(first entry, entries, out), where `out`
+// has `width` elements.
+template <class T, class F>
+void sum_of_parts(int64_t begin, int64_t end, int64_t part, int64_t width, T* out, F&& product) {
+  const int64_t size = (part + kRun - 1) / kRun * kRun;
+  const int64_t parts = (end - begin + size - 1) / size;
+  std::vector<T> sums(static_cast<size_t>(parts * width));
+  parallel_chunks(parts, [&](int64_t p) {
+    const int64_t first = begin + p * size;
+    product(first, std::min(size, end - first), sums.data() + p * width);
   });
+  for (int64_t j = 0; j < width; ++j) {
+    double total = 0;
+    for (int64_t p = 0; p < parts; ++p) total += static_cast<double>(sums[p * width + j]);
+    out[j] = static_cast<T>(total);
+  }
+}
+
+template <class T>
+void csr_mv(const CompressedRows& matrix, const Tensor& offsets, const Tensor& columns,
+            const T* factors, const Tensor& vector, const Tensor& out) {
+  const int64_t* const column = columns.data_as<int64_t>();
+  const T* const x = vector.data_as<T>();
+  T* const to = out.data_as<T>();
+  const int64_t width = vector.numel();
+  constexpr int64_t kWork = 8;  // the elements of the vector are apart
+  if constexpr (is_by_vectors<T>) {
+    const auto sum_row_products = simd::sum_row_products<T>(simd::gathers_at_once(width));
+    // Rows from `first` on, whose entries are where `bounds` says.
+    const auto multiply = [&](const int64_t* bounds, int64_t first, int64_t rows, T* sums) {
+      const simd::RowProducts<T> product{bounds, rows, column, factors, columns.numel(), x, width};
+      const int64_t done = sum_row_products(product, kRun, sums);
+      if (done < rows) matrix.fail_row(first + done);
+    };
+    matrix.each_piece(
+        out.numel(), kWork,
+        [&](int64_t first, int64_t last) {
+          multiply(offsets.data_as<int64_t>() + first, first, last - first, to + first);
+        },
+        [&](int64_t r, int64_t begin, int64_t end, int64_t part) {
+          sum_of_parts(begin, end, part, 1, to + r, [&](int64_t first, int64_t n, T* sum) {
+            const int64_t bounds[] = {first, first + n};
+            multiply(bounds, r, 1, sum);
+          });
+        });
+  } else {
+    using S = compute_type<T>;
+    matrix.each_piece(out.numel(), kWork, [&](int64_t first, int64_t last) {
+      matrix.each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
+        to[r] = static_cast<T>(sum_of_terms<S, 4>(end - begin, [&](int64_t i) {
+          const int64_t c = column[begin + i];
+          if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(width)) [[unlikely]]
+            matrix.fail_column(c);
+          return product_of(number(factors[begin + i]), number(x[c]));
+        }));
+      });
+    });
+  }
 }
 
 // ---- by a strided matrix ----
+
+template <class T>
+void csr_mm_by_vectors(const CompressedRows& matrix, const Tensor& columns, const T* factors,
+                       const Tensor& dense, const Tensor& out) {
+  static const simd::SumRows<T> sum_rows = simd::sum_rows<T>();
+  const int64_t width = out.size(1);
+  const simd::RowTable<T> table{dense.data_as<T>(), dense.size(0), width, width};
+  const int64_t* const column = columns.data_as<int64_t>();
+  T* const to = out.data_as<T>();
+  // Adds up `n` entries from `begin` on. The rows behind them are those of the next entries.
+  const auto add = [&](int64_t begin, int64_t n, T* sum, double* wide) {
+    const int64_t known = columns.numel() - begin;
+    const int64_t done = sum_rows(table, column + begin, factors + begin, n, known, sum, wide);
+    if (done != n) matrix.fail_columns(column + begin, n);
+  };
+  const auto add_all = [&](int64_t begin, int64_t n, T* sum, std::vector<double>& total) {
+    if (n <= kRun) return add(begin, n, sum, nullptr);
+    total.assign(static_cast<size_t>(width), 0);
+    for (int64_t k = 0; k < n; k += kRun)
+      add(begin + k, std::min(kRun, n - k), nullptr, total.data());
+    std::transform(total.begin(), total.end(), sum, [](double x) { return static_cast<T>(x); });
+  };
+  matrix.each_piece(
+      out.size(0), width,
+      [&](int64_t first, int64_t last) {
+        std::vector<double> total;
+        matrix.each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
+          add_all(begin, end - begin, to + r * width, total);
+        });
+      },
+      [&](int64_t r, int64_t begin, int64_t end, int64_t part) {
+        sum_of_parts(begin, end, part, width, to + r * width,
+                     [&](int64_t first, int64_t n, T* sums) {
+                       std::vector<double> total;
+                       add_all(first, n, sums, total);
+                     });
+      });
+}
 
 template <class T>
 void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, const Tensor& dense,
@@ -84,34 +159,14 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
   const int64_t rows = out.size(0), width = out.size(1);
   const CompressedRows matrix("mm", offsets, columns, x.size(0));
   const T* const factors = v.data_as<T>();
-  const T* const from = x.data_as<T>();
-  T* const to = out.data_as<T>();
-  if (width == 1)
-    return csr_mv(matrix, columns.data_as<int64_t>(), factors, from, rows, x.size(0), to);
-  parallel_for(rows, matrix.grain(rows, width), [&](int64_t first, int64_t last) {
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-      static const simd::SumRows<T> sum_rows = simd::sum_rows<T>();
-      const simd::RowTable<T> table{from, x.size(0), width, width};
-      const int64_t* const column = columns.data_as<int64_t>();
-      std::vector<double> total;
-      // Adds up `n` entries from `begin` on. The rows behind them are those of the next entries.
-      const auto add = [&](int64_t begin, int64_t n, T* sum, double* wide) {
-        const int64_t known = columns.numel() - begin;
-        const int64_t done = sum_rows(table, column + begin, factors + begin, n, known, sum, wide);
-        if (done != n) matrix.fail_columns(column + begin, n);
-      };
-      matrix.each_range(first, last, [&](int64_t r, int64_t begin, int64_t end) {
-        const int64_t n = end - begin;
-        T* const result = to + r * width;
-        if (n <= kRun) return add(begin, n, result, nullptr);
-        total.assign(static_cast<size_t>(width), 0);
-        for (int64_t k = 0; k < n; k += kRun)
-          add(begin + k, std::min(kRun, n - k), nullptr, total.data());
-        std::transform(total.begin(), total.end(), result,
-                       [](double sum) { return static_cast<T>(sum); });
-      });
-    } else {
-      using S = compute_type<T>;
+  if (width == 1) return csr_mv(matrix, offsets, columns, factors, x, out);
+  if constexpr (is_by_vectors<T>) {
+    csr_mm_by_vectors(matrix, columns, factors, x, out);
+  } else {
+    using S = compute_type<T>;
+    const T* const from = x.data_as<T>();
+    T* const to = out.data_as<T>();
+    matrix.each_piece(rows, width, [&](int64_t first, int64_t last) {
       std::vector<wide_type<S>> sums(static_cast<size_t>(width));
       matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
         std::fill(sums.begin(), sums.end(), wide_type<S>(0));
@@ -126,8 +181,8 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
         for (int64_t j = 0; j < width; ++j)
           to[r * width + j] = static_cast<T>(static_cast<S>(sums[j]));
       });
-    }
-  });
+    });
+  }
 }
 
 // ---- the sampled product ----
@@ -141,7 +196,7 @@ void csr_sampled_mm_cpu(const Tensor& a, const Tensor& b, const Tensor& crow, co
   const CompressedRows matrix("sampled_addmm", offsets, columns, y.size(0));
   const T *const left = x.data_as<T>(), *const right = y.data_as<T>();
   T* const to = out.data_as<T>();
-  parallel_for(rows, matrix.grain(rows, width), [&](int64_t first, int64_t last) {
+  matrix.each_piece(rows, width, [&](int64_t first, int64_t last) {
     using S = compute_type<T>;
     matrix.each(first, last, [&](int64_t r, const CompressedRows::Row& row) {
       const T* const u = left + r * width;

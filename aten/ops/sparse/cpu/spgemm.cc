@@ -2,12 +2,11 @@
 // by one thread, in the order of the entries, so the bits do not depend on the number of threads.
 //
 // Gustavson's method: row r of the product is the sum of the rows of the second matrix that row r
-// of the first names, times their factors. Sums are kept in a dense row. Which columns a row has is
-// a bit for each of them, in words of 64. Where entries lie side by side, a word stands for many.
+// of the first names, times their factors. Sums are kept in a dense row, with a flag for each
+// column that has an entry. Where entries are few in a wide row, their columns are listed, too.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
-#include <span>
 
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/wrapping.h"
@@ -15,187 +14,191 @@
 #include "aten/ops/_csr_spgemm.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/sparse/cpu/compressed_rows.h"
-#include "aten/ops/sparse/cpu/row_bits.h"
+#include "aten/ops/sparse/cpu/row_flags.h"
 
 namespace treadle::cpu {
 namespace {
-
-// 64 columns of a row, from 64 * number on, and a bit for each that has an entry.
-struct Word {
-  uint32_t number;
-  uint64_t bits;
-};
 
 // The second factor. A matrix that is much wider than it has entries has its columns numbered anew,
 // in order, so that a dense row of them stays small.
 class SecondFactor {
  public:
-  SecondFactor(const CompressedRows::Copy& of, int64_t width) : offsets_(of.offsets) {
-    const auto count = static_cast<int64_t>(of.columns.size());
-    width_ = width;
+  SecondFactor(const CompressedRows& of, int64_t rows, int64_t count, int64_t width)
+      : width_(width) {
     if (width > 4 * count + 4096) {
-      names_ = of.columns;
+      const CompressedRows::Copy<> all = of.copy(rows);
+      names_ = all.columns;
       std::sort(names_.begin(), names_.end());
       names_.erase(std::unique(names_.begin(), names_.end()), names_.end());
       width_ = static_cast<int64_t>(names_.size());
+      entries_.offsets = all.offsets;
+      for (const int64_t c : all.columns) {
+        const auto name = std::lower_bound(names_.begin(), names_.end(), c) - names_.begin();
+        entries_.columns.push_back(static_cast<uint32_t>(name));
+      }
+    } else {
+      entries_ = of.copy<uint32_t>(rows);
     }
     check<ErrorKind::NotImplemented>(width_ < int64_t{1} << 32, OpName("mm"),
                                      "expected fewer than 2^32 columns, got ", width_);
-    columns_.reserve(of.columns.size());
-    for (const int64_t c : of.columns) {
-      const auto named = std::lower_bound(names_.begin(), names_.end(), c) - names_.begin();
-      columns_.push_back(static_cast<uint32_t>(names_.empty() ? c : named));
+    // A row is in order, unless somebody wrote its columns after they were checked.
+    ranges_.reserve(static_cast<size_t>(rows));
+    for (int64_t r = 0; r < rows; ++r) {
+      Range range{UINT32_MAX, 0};
+      for (int64_t i = begin(r); i < end(r); ++i) range.add({columns()[i], columns()[i]});
+      ranges_.push_back(range);
     }
-    make_words();
   }
 
+  // The first and the last of some columns.
+  struct Range {
+    uint32_t low, high;
+    void add(const Range& other) {
+      low = std::min(low, other.low);
+      high = std::max(high, other.high);
+    }
+  };
   int64_t width() const { return width_; }
-  int64_t entries(int64_t row) const { return offsets_[row + 1] - offsets_[row]; }
-  int64_t column(int64_t number) const { return names_.empty() ? number : names_[number]; }
-  // Asks for the entries of a row, whose place a processor does not foresee.
-  template <class T>
-  void prefetch(int64_t row, const T* values) const {
-    const int64_t first = offsets_[row];
-    for (int64_t i = 0; i < 32; i += 16) {
-      __builtin_prefetch(columns_.data() + first + i);
-      __builtin_prefetch(values + first + i);
-    }
-  }
-  // Calls f(word) for words that a row has in all, some of them maybe in parts.
-  template <class F>
-  void each_word(int64_t row, F&& f) const {
-    if (words_.empty()) {
-      for (int64_t i = offsets_[row], end = offsets_[row + 1]; i < end; ++i)
-        f(word_of(columns_[i]));
-    } else {
-      for (int64_t i = words_from_[row]; i < words_from_[row + 1]; ++i) f(words_[i]);
-    }
-  }
-  // Calls f(entry, column) for each entry of a row.
-  template <class F>
-  void each_entry(int64_t row, F&& f) const {
-    const uint32_t* const columns = columns_.data();
-    for (int64_t i = offsets_[row], end = offsets_[row + 1]; i < end; ++i) f(i, columns[i]);
-  }
+  int64_t begin(int64_t row) const { return entries_.offsets[row]; }
+  int64_t end(int64_t row) const { return entries_.offsets[row + 1]; }
+  const Range& range(int64_t row) const { return ranges_[row]; }
+  const uint32_t* columns() const { return entries_.columns.data(); }
+  int64_t name(uint32_t column) const { return names_.empty() ? column : names_[column]; }
 
  private:
-  static Word word_of(uint32_t column) { return {column / 64, uint64_t{1} << (column % 64)}; }
-  // Where most words have one column, none are kept.
-  void make_words() {
-    words_from_.push_back(0);
-    for (size_t r = 0; r + 1 < offsets_.size(); ++r) {
-      for (int64_t i = offsets_[r]; i < offsets_[r + 1]; ++i) {
-        const Word word = word_of(columns_[i]);
-        const bool is_new = i == offsets_[r] || words_.back().number != word.number;
-        if (is_new) words_.push_back({word.number, 0});
-        words_.back().bits |= word.bits;
-      }
-      words_from_.push_back(static_cast<int64_t>(words_.size()));
-    }
-    if (2 * words_.size() > columns_.size()) words_.clear();
-  }
-
-  const std::vector<int64_t>& offsets_;
-  std::vector<uint32_t> columns_;
+  CompressedRows::Copy<uint32_t> entries_;
+  std::vector<Range> ranges_;
   std::vector<int64_t> names_;  // the columns that have entries, if they are numbered anew
-  std::vector<Word> words_;
-  std::vector<int64_t> words_from_;
   int64_t width_;
 };
 
-// The columns of a row of the product.
-class RowColumns {
- public:
-  explicit RowColumns(int64_t width)
-      : bits_(static_cast<size_t>(width) / 64 + 1, 0),
-        used_(bits_.size() + 1),
-        columns_(static_cast<size_t>(width) + 8) {}
+using Rows = CompressedRows::Copy<>;
 
-  void add(const Word& word) {
-    uint64_t& bits = bits_[word.number];
-    // Whether a word is new is seldom foreseen by a processor, so it is no branch.
-    used_[count_] = word.number;
-    count_ += bits == 0;
-    bits |= word.bits;
-  }
-  // The columns in order, which are forgotten. They are valid until the next call.
-  std::span<const uint32_t> take_sorted() {
-    uint32_t* end = columns_.data();
-    const auto begin = used_.begin(), behind = begin + static_cast<int64_t>(count_);
-    if (begin == behind) return {};
-    const auto [low, high] = std::minmax_element(begin, behind);
-    // Most words between the first and the last are used, or it takes less time to sort them.
-    if (*high - *low < 8 * count_) {
-      end = simd::take_columns(bits_.data(), *low, *high + 1, end);
-    } else {
-      std::sort(begin, behind);
-      for (size_t i = 0; i < count_; ++i)
-        end = simd::take_columns(bits_.data(), used_[i], used_[i] + 1, end);
-    }
-    count_ = 0;
-    return {columns_.data(), end};
-  }
-
- private:
-  std::vector<uint64_t> bits_;
-  std::vector<uint32_t> used_;  // the words that have bits, in any order
-  std::vector<uint32_t> columns_;
-  size_t count_ = 0;
+// Rows of the product that take about as much work as those of other pieces. Pieces depend on the
+// matrices alone.
+struct Piece {
+  int64_t first, last;
+  int64_t most;  // entries
 };
-
-// Where pieces of rows of about as much work begin. They depend on the matrices alone.
-std::vector<int64_t> pieces_of(const CompressedRows::Copy& a, const SecondFactor& b, int64_t rows) {
-  const int64_t share = int64_t{1} << 19;
-  std::vector<int64_t> starts{0};
+std::vector<Piece> pieces_of(const Rows& a, const SecondFactor& b, int64_t rows) {
+  const int64_t share = std::max(int64_t{1} << 19, 16 * b.width());  // it has a dense row
+  std::vector<Piece> pieces;
+  Piece piece{0, 0, 0};
   int64_t work = 0;
   for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t i = a.offsets[r]; i < a.offsets[r + 1]; ++i) work += b.entries(a.columns[i]);
-    // A piece has a dense row of its own.
-    if (work < std::max(share, 16 * b.width()) || r + 1 == rows) continue;
-    starts.push_back(r + 1);
+    int64_t terms = 0;
+    for (int64_t i = a.offsets[r]; i < a.offsets[r + 1]; ++i)
+      terms += b.end(a.columns[i]) - b.begin(a.columns[i]);
+    work += terms;
+    piece.most += std::min(terms, b.width());
+    piece.last = r + 1;
+    if (work < share && r + 1 < rows) continue;
+    pieces.push_back(piece);
+    piece = {r + 1, r + 1, 0};
     work = 0;
   }
-  starts.push_back(rows);
-  return starts;
+  return pieces;
 }
 
-// Entries of the product, in blocks, as nobody knows how many there will be.
+// Computes rows of a product, one after another.
 template <class T>
-class Entries {
+class RowProduct {
+  using S = compute_type<T>;
+
  public:
-  // Room for so many more columns and values, side by side.
-  std::pair<uint32_t*, T*> add(int64_t count) {
-    if (blocks_.empty() || blocks_.back().count + count > blocks_.back().columns.numel()) {
-      // Most products are small.
-      const int64_t size = std::max(blocks_.empty() ? kFirst : kBlock, count);
-      const ScalarType dtype = scalar_type_of<T>;
-      blocks_.push_back({empty_cpu({size}, ScalarType::Int32), empty_cpu({size}, dtype), 0});
+  RowProduct(const Rows& a, const T* x, const SecondFactor& b, const T* y)
+      : a_(a),
+        x_(x),
+        b_(b),
+        y_(y),
+        sums_(static_cast<size_t>(b.width()), S(0)),
+        flags_(static_cast<size_t>(b.width()) + simd::kFlags, 0),
+        columns_(static_cast<size_t>(b.width()) + simd::kFlags) {}
+
+  // Writes the columns of row r, in order, and their values. Returns how many there are.
+  int64_t write(int64_t r, uint32_t* to_column, T* to) {
+    const int64_t begin = a_.offsets[r], end = a_.offsets[r + 1];
+    SecondFactor::Range range{UINT32_MAX, 0};
+    int64_t terms = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t k = a_.columns[i];
+      range.add(b_.range(k));
+      terms += b_.end(k) - b_.begin(k);
     }
-    Block& block = blocks_.back();
-    const int64_t at = block.count;
-    block.count += count;
-    return {static_cast<uint32_t*>(block.columns.data()) + at,
-            block.values.template data_as<T>() + at};
-  }
-  // Writes all of them, and gives their memory back.
-  void write(const SecondFactor& factor, int64_t* columns, T* values) {
-    for (const Block& block : blocks_) {
-      const auto* const from = static_cast<const uint32_t*>(block.columns.data());
-      for (int64_t i = 0; i < block.count; ++i) columns[i] = factor.column(from[i]);
-      std::copy_n(block.values.template data_as<T>(), block.count, values);
-      columns += block.count;
-      values += block.count;
+    if (terms == 0) return 0;
+    const uint32_t low = range.low / simd::kFlags, high = range.high / simd::kFlags + 1;
+    uint8_t* const flags = flags_.data();
+    uint32_t* const columns = columns_.data();
+    uint32_t* behind = columns;
+    if (high - low <= 4 * terms) {
+      add_terms(begin, end, [=](uint32_t c) { flags[c] = 1; });
+      behind = simd::take_columns(flags, low, high, columns);
+    } else {
+      // Whether a column is new is seldom foreseen by a processor, so it is no branch.
+      add_terms(begin, end, [flags, &behind](uint32_t c) {
+        *behind = c;
+        behind += 1 - flags[c];
+        flags[c] = 1;
+      });
+      std::sort(columns, behind);
+      std::for_each(columns, behind, [=](uint32_t c) { flags[c] = 0; });
     }
-    blocks_.clear();
+    const int64_t count = behind - columns;
+    S* const sums = sums_.data();
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t c = columns[i];
+      to_column[i] = c;
+      to[i] = static_cast<T>(sums[c]);
+      sums[c] = S(0);
+    }
+    return count;
   }
 
  private:
-  static constexpr int64_t kFirst = 1024, kBlock = int64_t{1} << 16;
-  struct Block {
-    Tensor columns, values;
-    int64_t count;
-  };
-  std::vector<Block> blocks_;
+  static constexpr int64_t kAhead = 4;  // entries
+
+  // Adds up the terms of entries of the first factor, and calls note(column) for each.
+  template <class F>
+  void add_terms(int64_t first, int64_t last, F&& note) {
+    S* const sums = sums_.data();
+    const uint32_t* const columns = b_.columns();
+    const T* const y = y_;
+    const int64_t known = static_cast<int64_t>(a_.columns.size()) - 1;
+    for (int64_t i = first; i < last; ++i) {
+      // Processors do not foresee where the rows of the second factor lie.
+      const int64_t next = b_.begin(a_.columns[std::min(i + kAhead, known)]);
+      for (int64_t j = 0; j < 32; j += 16) {
+        __builtin_prefetch(columns + next + j);
+        __builtin_prefetch(y + next + j);
+      }
+      const S factor = static_cast<S>(x_[i]);
+      const int64_t k = a_.columns[i];
+      for (int64_t j = b_.begin(k), end = b_.end(k); j < end; ++j) {
+        const uint32_t c = columns[j];
+        sums[c] = sum_of(sums[c], product_of(factor, static_cast<S>(y[j])));
+        note(c);
+      }
+    }
+  }
+
+  const Rows& a_;
+  const T* const x_;
+  const SecondFactor& b_;
+  const T* const y_;
+  std::vector<S> sums_;
+  std::vector<uint8_t> flags_;
+  std::vector<uint32_t> columns_;  // those of a row, with room for what is written behind them
+};
+
+// The entries of a piece of the product, in arrays that may be longer.
+struct Entries {
+  Tensor columns, values;
+  int64_t count = 0;
+
+  Entries() = default;
+  Entries(int64_t most, ScalarType dtype)
+      : columns(empty_cpu({most}, ScalarType::Int32)), values(empty_cpu({most}, dtype)) {}
+  uint32_t* column() const { return static_cast<uint32_t*>(columns.data()); }
 };
 
 template <class T>
@@ -203,58 +206,49 @@ std::tuple<Tensor, Tensor, Tensor> csr_spgemm_cpu(const Tensor& values1, const T
                                                   const Tensor& col1, const Tensor& values2,
                                                   const Tensor& crow2, const Tensor& col2,
                                                   int64_t columns) {
-  using S = compute_type<T>;
   const Tensor v1 = aten::contiguous(values1), v2 = aten::contiguous(values2);
   const Tensor offsets1 = aten::contiguous(crow1), columns1 = aten::contiguous(col1);
   const Tensor offsets2 = aten::contiguous(crow2), columns2 = aten::contiguous(col2);
   const int64_t rows = crow1.numel() - 1, inner = crow2.numel() - 1;
-  const CompressedRows::Copy a = CompressedRows("mm", offsets1, columns1, inner).copy(rows);
-  const CompressedRows::Copy second = CompressedRows("mm", offsets2, columns2, columns).copy(inner);
-  const SecondFactor b(second, columns);
-  const T *const x = v1.data_as<T>(), *const y = v2.data_as<T>();
-  constexpr int64_t kAhead = 4;
-  const auto entries = static_cast<int64_t>(a.columns.size());
-  const std::vector<int64_t> starts = pieces_of(a, b, rows);
+  const ScalarType dtype = values1.dtype();
+  const Rows a = CompressedRows("mm", offsets1, columns1, inner).copy(rows);
+  const SecondFactor b(CompressedRows("mm", offsets2, columns2, columns), inner, col2.numel(),
+                       columns);
+  const std::vector<Piece> pieces = pieces_of(a, b, rows);
   const auto in_pieces = [&](auto&& f) {
-    parallel_chunks(static_cast<int64_t>(starts.size()) - 1,
-                    [&](int64_t p) { f(p, starts[p], starts[p + 1]); });
+    parallel_chunks(static_cast<int64_t>(pieces.size()), [&](int64_t p) { f(pieces[p], p); });
   };
 
   const Tensor crow = empty_cpu({rows + 1}, ScalarType::Int64);
   int64_t* const ends = crow.data_as<int64_t>();
   ends[0] = 0;
-  std::vector<Entries<T>> pieces(starts.size() - 1);
-  in_pieces([&](int64_t p, int64_t first, int64_t last) {
-    RowColumns row(b.width());
-    std::vector<S> sums(static_cast<size_t>(b.width()), S(0));
-    S* const sum = sums.data();
-    for (int64_t r = first; r < last; ++r) {
-      for (int64_t i = a.offsets[r]; i < a.offsets[r + 1]; ++i) {
-        const S factor = static_cast<S>(x[i]);
-        const int64_t k = a.columns[i];
-        if (i + kAhead < entries) b.prefetch(a.columns[i + kAhead], y);
-        b.each_word(k, [&](const Word& word) { row.add(word); });
-        b.each_entry(k, [&](int64_t j, uint32_t c) {
-          sum[c] = sum_of(sum[c], product_of(factor, static_cast<S>(y[j])));
-        });
-      }
-      const std::span<const uint32_t> columns_of_row = row.take_sorted();
-      const auto count = static_cast<int64_t>(columns_of_row.size());
-      const auto [to_column, to] = pieces[p].add(count);
-      for (int64_t i = 0; i < count; ++i) {
-        const uint32_t c = columns_of_row[i];
-        to_column[i] = c;
-        to[i] = static_cast<T>(sum[c]);
-        sum[c] = S(0);
-      }
-      ends[r + 1] = count;
+  std::vector<Entries> found(pieces.size());
+  in_pieces([&](const Piece& piece, int64_t p) {
+    RowProduct<T> product(a, v1.data_as<T>(), b, v2.data_as<T>());
+    Entries all(piece.most, dtype);
+    for (int64_t r = piece.first; r < piece.last; ++r) {
+      ends[r + 1] = product.write(r, all.column() + all.count, all.values.data_as<T>() + all.count);
+      all.count += ends[r + 1];
     }
+    // Pieces wait for each other. Where terms share columns, this takes less memory meanwhile.
+    if (2 * all.count < piece.most) {
+      Entries few(all.count, dtype);
+      std::copy_n(all.column(), all.count, few.column());
+      std::copy_n(all.values.data_as<T>(), all.count, few.values.data_as<T>());
+      few.count = all.count;
+      all = few;
+    }
+    found[p] = all;
   });
   std::partial_sum(ends, ends + rows + 1, ends);
   const Tensor col = empty_cpu({ends[rows]}, ScalarType::Int64);
-  const Tensor values = empty_cpu({ends[rows]}, values1.dtype());
-  in_pieces([&](int64_t p, int64_t first, int64_t) {
-    pieces[p].write(b, col.data_as<int64_t>() + ends[first], values.data_as<T>() + ends[first]);
+  const Tensor values = empty_cpu({ends[rows]}, dtype);
+  in_pieces([&](const Piece& piece, int64_t p) {
+    const Entries all = std::move(found[p]);
+    const uint32_t* const from = all.column();
+    int64_t* const to = col.data_as<int64_t>() + ends[piece.first];
+    for (int64_t i = 0; i < all.count; ++i) to[i] = b.name(from[i]);
+    std::copy_n(all.values.data_as<T>(), all.count, values.data_as<T>() + ends[piece.first]);
   });
   return {crow, col, values};
 }
@@ -280,7 +274,7 @@ void csr_row_dots_cpu(const Tensor& values1, const Tensor& crow1, const Tensor& 
                             " rows, got ", crow1.numel() - 1);
   const T *const x = v1.data_as<T>(), *const y = v2.data_as<T>();
   T* const to = out.data_as<T>();
-  parallel_for(rows, pattern.grain(rows, 16), [&](int64_t first, int64_t last) {
+  pattern.each_piece(rows, 16, [&](int64_t first, int64_t last) {
     pattern.each(first, last, [&](int64_t r, const CompressedRows::Row& entries) {
       a.each(r, r + 1, [&](int64_t, const CompressedRows::Row& u) {
         for (int64_t i = 0; i < entries.count(); ++i) {

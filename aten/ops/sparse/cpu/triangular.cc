@@ -17,7 +17,7 @@ namespace {
 
 template <class T>
 struct System {
-  const CompressedRows::Copy& matrix;
+  const CompressedRows::Copy<>& matrix;
   const T* values;
   int64_t rows, width;  // of the right sides
   bool upper, unitriangular;
@@ -137,7 +137,7 @@ void csr_triangular_solve_cpu(const Tensor& values, const Tensor& crow, const Te
   const Tensor offsets = aten::contiguous(crow), columns = aten::contiguous(col);
   const int64_t rows = out.size(0), width = out.size(1);
   const CompressedRows matrix("triangular_solve", offsets, columns, rows);
-  const CompressedRows::Copy all = matrix.copy(rows);
+  const CompressedRows::Copy<> all = matrix.copy(rows);
   const System<T> system{all, factors.data_as<T>(), rows, width, upper, unitriangular};
   // A piece has so many columns that the vectors of a row are full.
   constexpr int64_t kPiece = 32;
