@@ -178,7 +178,10 @@ void Transfer::cancel() {
 }
 
 Mailbox::Mailbox(gloo::transport::Pair& pair, size_t largest)
-    : largest_(largest), sent_(greeting() + sizeof(uint64_t)), received_(sent_.size()) {
+    : sends_{2 * whole(largest)},
+      takes_(sends_),
+      sent_(greeting() + sizeof(uint64_t)),
+      received_(sent_.size()) {
   constexpr int kMessages = 1, kFree = 2;  // numbers of Gloo's buffers
   from_ = pair.createRecvBuffer(kMessages, received_.data(), received_.size());
   free_there_ = pair.createRecvBuffer(kFree, &signs_[0], 1);
@@ -197,21 +200,34 @@ bool Mailbox::is_greeted(uint64_t key) {
   return std::memcmp(received_.data() + greeting(), &key, sizeof(key)) == 0;
 }
 
+bool Mailbox::Ring::next(size_t bytes) {
+  const bool is_full = end + bytes > (number % 2 + 1) * half;
+  if (is_full) end = ++number % 2 * half;
+  begin = end;
+  end += bytes;
+  return is_full;
+}
+
 void Mailbox::send(uint64_t key, const void* data, size_t bytes) {
-  constexpr uint64_t kHalf = kPlaces / 2;
-  if (sends_ >= kPlaces && sends_ % kHalf == 0) free_there_->waitRecv();
-  const size_t begin = sends_++ % kPlaces * place();
-  char* to = sent_.data() + begin;
+  if (sends_.next(whole(bytes)) && sends_.number > 1) free_there_->waitRecv();
+  char* to = sent_.data() + sends_.begin;
   const Head head{key, bytes};
   std::memcpy(to, &head, sizeof(head));
   std::memcpy(to + sizeof(head), data, bytes);
   std::memcpy(to + sizeof(head) + bytes, &key, sizeof(key));
-  to_->send(begin, sizeof(head) + bytes + sizeof(key), begin);
+  to_->send(sends_.begin, whole(bytes), sends_.begin);
 }
 
 void Mailbox::take() {
   const Expected expected = expected_.front();
-  const char* from = received_.data() + takes_ % kPlaces * place();
+  if (takes_.next(whole(expected.bytes))) {
+    try {
+      free_here_->send();
+    } catch (const std::exception&) {
+      // Nobody is there who would send more.
+    }
+  }
+  const char* from = received_.data() + takes_.begin;
   const auto is_there = [&] {
     Head head;
     uint64_t end = 0;
@@ -228,16 +244,8 @@ void Mailbox::take() {
     // The other rank may have ended the connection after it sent the message.
     if (!is_there()) throw;
   }
-  ++takes_;
   expected_.pop_front();
   std::memcpy(expected.data, from + sizeof(Head), expected.bytes);
-  if (takes_ % (kPlaces / 2) == 0) {
-    try {
-      free_here_->send();
-    } catch (const std::exception&) {
-      // Nobody is there who would send more.
-    }
-  }
 }
 
 Alarm::~Alarm() {

@@ -71,11 +71,11 @@ class Transfer {
 };
 
 // Small messages to and from one rank. They go at once, without the question whether the other
-// rank is ready, to a ring of places in its memory. Both ranks know from the size alone that a
-// message is small.
+// rank is ready, to a ring in its memory. Both ranks know from the size alone that a message is
+// small, and where it lies.
 //
 // Messages arrive in the order in which they were sent. The rank that receives says so when half of
-// the ring is free again; a message to a place that is not free waits for that.
+// the ring is free again; a message to a half that is not free waits for that.
 class Mailbox {
  public:
   // Messages have at most `largest` bytes.
@@ -95,25 +95,32 @@ class Mailbox {
   void take();
 
  private:
-  static constexpr size_t kPlaces = 4;
-  // A message in a place: its key, its size, the data, the key again.
+  // A message in the ring: its key, its size, the data, the key again.
   struct Head {
     uint64_t key, bytes;
+  };
+  static constexpr size_t whole(size_t bytes) { return sizeof(Head) + bytes + sizeof(uint64_t); }
+  // Where messages lie: one behind the other, and none in two halves of the ring. A half has room
+  // for two of the largest, so that a rank which waits for it waits for an earlier call.
+  struct Ring {
+    size_t half;          // bytes
+    uint64_t number = 0;  // of the half that the last message lies in
+    size_t begin = 0, end = 0;
+    // Goes on to the next message. Returns whether it is the first of a half.
+    bool next(size_t bytes);
   };
   struct Expected {
     uint64_t key;
     void* data;
     size_t bytes;
   };
-  size_t place() const { return largest_ + sizeof(Head) + sizeof(uint64_t); }
-  // The greeting lies behind the places, so that the first messages do not write over it.
-  size_t greeting() const { return kPlaces * place(); }
+  // The greeting lies behind the ring, so that the first messages do not write over it.
+  size_t greeting() const { return 2 * sends_.half; }
 
-  const size_t largest_;
+  Ring sends_, takes_;
   std::vector<char> sent_, received_;
-  char signs_[2] = {};  // of free places; their content does not matter
+  char signs_[2] = {};  // of free halves; their content does not matter
   std::unique_ptr<gloo::transport::Buffer> to_, from_, free_there_, free_here_;
-  uint64_t sends_ = 0, takes_ = 0;
   std::deque<Expected> expected_;
 };
 

@@ -212,6 +212,51 @@ TEST(GlooEngine, EveryFunctionAtTheSizesWhereAnotherWayBegins) {
   }
 }
 
+// Messages of all sizes come whole, while the rank that sends them runs ahead of the others.
+TEST(GlooEngine, SmallMessagesGoRoundTheRing) {
+  for (const int size : {2, 3}) {
+    const auto errors = together(size, std::chrono::seconds(60), [](GlooEngine& engine) {
+      std::mt19937 random(1);  // the same in all ranks
+      for (int32_t number = 1; number <= 1200; ++number) {
+        const size_t count = 1 + random() % (number % 3 == 0 ? 16384 : 64);
+        const int root = number / 100 % engine.size;
+        Values one(count, engine.rank == root ? number : 0);
+        Call call = call_of(Function::Broadcast, static_cast<uint64_t>(number), root);
+        call.inputs = call.outputs = {span(one)};
+        engine.run(call);
+        ASSERT_EQ(one, Values(count, number));
+      }
+    });
+    for (const std::string& error : errors) EXPECT_EQ(error, "");
+  }
+}
+
+// The rank that sends waits where nobody takes its messages, for as long as the call may take.
+TEST(GlooEngine, AFullRingEndsByTimeout) {
+  std::atomic<bool> is_over = false;
+  const auto errors = together(2, std::chrono::seconds(60), [&](GlooEngine& engine) {
+    if (engine.rank == 1) {
+      while (!is_over) std::this_thread::sleep_for(milliseconds(5));
+      return;
+    }
+    Values one(16384);
+    Failure::Kind kind = Failure::Kind::Backend;
+    for (uint64_t number = 1; number < 10 && kind == Failure::Kind::Backend; ++number) {
+      Call call = call_of(Function::Broadcast, number);
+      call.inputs = call.outputs = {span(one)};
+      call.timeout = milliseconds(100);
+      try {
+        engine.run(call);
+      } catch (const Failure& failure) {
+        kind = failure.kind;
+      }
+    }
+    EXPECT_EQ(kind, Failure::Kind::Timeout);
+    is_over = true;
+  });
+  EXPECT_EQ(errors[0], "");
+}
+
 // A rank that does not come is an error of the others in time; so is an abort.
 TEST(GlooEngine, EndsByTimeoutAndByAbort) {
   for (const size_t count : {size_t{1}, size_t{1} << 20}) {
