@@ -83,7 +83,10 @@ class Exchange {
     }
   }
   void finish() {
-    for (Begun& each : begun_) wait(&each);
+    // What was sent has mostly gone when the messages of the others are there.
+    for (const Direction direction : {Direction::Receive, Direction::Send})
+      for (Begun& each : begun_)
+        if (!each.transfer || each.transfer->direction == direction) wait(&each);
     begun_.clear();
     if (has_alarm_) connection_.alarm().clear();
   }
@@ -328,13 +331,16 @@ void broadcast(Exchange& exchange, const Call& call) {
 }
 
 // Pairs of ranks exchange what the spans say; a function without inputs for one side has none.
+//
+// What a rank gives is offered before what it wants. In the other order data would come while the
+// thread of the call still holds Gloo's lock of the connection, for which Gloo's thread spins.
 void all_gather(Exchange& exchange, const Call& call) {
   const Span mine = call.inputs[0];
+  for (int i = 1; i < exchange.size; ++i) exchange.send(exchange.peer(i), mine.data, mine.bytes);
   for (int i = 1; i < exchange.size; ++i) {
     const Span& theirs = call.outputs[static_cast<size_t>(exchange.peer(i))];
     exchange.receive(exchange.peer(i), theirs.data, theirs.bytes);
   }
-  for (int i = 1; i < exchange.size; ++i) exchange.send(exchange.peer(i), mine.data, mine.bytes);
   copy(call.outputs[static_cast<size_t>(exchange.rank)], mine);
   exchange.finish();
 }
@@ -368,13 +374,13 @@ void scatter(Exchange& exchange, const Call& call) {
 void all_to_all(Exchange& exchange, const Call& call) {
   for (int i = 1; i < exchange.size; ++i) {
     const int peer = exchange.peer(i);
-    const Span& from = call.outputs[static_cast<size_t>(peer)];
-    exchange.receive(peer, from.data, from.bytes);
+    const Span& to = call.inputs[static_cast<size_t>(peer)];
+    exchange.send(peer, to.data, to.bytes);
   }
   for (int i = 1; i < exchange.size; ++i) {
     const int peer = exchange.peer(i);
-    const Span& to = call.inputs[static_cast<size_t>(peer)];
-    exchange.send(peer, to.data, to.bytes);
+    const Span& from = call.outputs[static_cast<size_t>(peer)];
+    exchange.receive(peer, from.data, from.bytes);
   }
   const auto me = static_cast<size_t>(exchange.rank);
   copy(call.outputs[me], call.inputs[me]);
