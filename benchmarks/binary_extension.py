@@ -1,5 +1,6 @@
 """The cost of a call through PyTorch's stable ABI: an operator of three tensors that returns the
 first, from an extension for the ABI, and the same function in a module that calls Treadle directly.
+A function of tvm-ffi that takes three tensors, and does nothing, is beside them.
 
     ./dev bench binary_extension
     ./dev bench binary_extension --pytorch /path/to/python     # PyTorch beside it, with this Python
@@ -34,9 +35,11 @@ STABLE_TORCH_LIBRARY_IMPL(binary_benchmark, CPU, m) { m.impl("first", TORCH_BOX(
 """
 DIRECT = """
 treadle::Tensor first(treadle::Tensor a, treadle::Tensor, treadle::Tensor) { return a; }
+extern "C" int __tvm_ffi_nothing(void*, const void*, int32_t, void*) { return 0; }
 """
 TURNS, CALLS = 15, 20_000
 DIRECT_ROW = "a function of a module, called directly"
+TVM_ROW = "a function of tvm-ffi"
 STABLE_ROW = "an operator of an extension for the stable ABI"
 PYTHON_ROW = "an operator with a kernel in Python"
 _kept: List[Any] = []  # libraries live as long as their operators are called
@@ -47,7 +50,9 @@ def functions(torch: Any, stable: str, direct: str) -> Dict[str, Callable[..., A
     rows = {}
     if direct:
         sys.path.insert(0, direct)
-        rows[DIRECT_ROW] = importlib.import_module("direct_benchmark").first
+        module = importlib.import_module("direct_benchmark")
+        rows[DIRECT_ROW] = module.first
+        rows[TVM_ROW] = torch.utils.tvm_ffi.load_kernel(module.__file__, "nothing")
     torch.ops.load_library(stable)
     rows[STABLE_ROW] = torch.ops.binary_benchmark.first.default
     library = torch.library.Library("python_benchmark", "DEF")
