@@ -7,6 +7,8 @@ Everything is looked at before it is touched: where it is all there, this takes 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import getpass
 import hashlib
 import os
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Iterator
 
 from ui import ROOT, DevError, run_quietly, say, step
 
@@ -140,17 +143,30 @@ def virtual_environment(
     `key` stands for what is installed: the work is done again when it changes. `base`: the Python
     that it is made from, this one if none is named. True if it was done.
     """
-    base = base or getattr(sys, "_base_executable", sys.executable)
+    # An interpreter has several names; the environment stays whichever of them is used.
+    base = os.path.realpath(base or getattr(sys, "_base_executable", sys.executable))
     digest = hashlib.sha256(key + f"{base} {sys.version}".encode()).hexdigest()
     stamp = folder / "treadle.stamp"
-    if stamp.exists() and stamp.read_text() == digest and (folder / "bin" / "python").exists():
-        return False
-    with step(f"{title} into {folder.relative_to(ROOT)}"):
-        run_quietly([base, "-m", "venv", "--clear", str(folder)], "making a virtual environment")
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-        run_quietly([*pip, "install", *install], "pip install")
-        stamp.write_text(digest)
-    return True
+    with _one_at_a_time():
+        is_made = (folder / "bin" / "python").exists() and stamp.exists()
+        if is_made and stamp.read_text() == digest:
+            return False
+        with step(f"{title} into {folder.relative_to(ROOT)}"):
+            command = [base, "-m", "venv", "--clear", str(folder)]
+            run_quietly(command, "making a virtual environment")
+            pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+            run_quietly([*pip, "install", *install], "pip install")
+            stamp.write_text(digest)
+        return True
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Waits for other runs of ./dev that make environments: two would undo each other's work."""
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with open(cache_folder() / "environments.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def cache_folder() -> Path:
