@@ -15,7 +15,6 @@
 #include "aten/ops/ne.h"
 #include "aten/ops/sum.h"
 #include "aten/ops/to.h"
-#include "aten/ops/where.h"
 
 namespace treadle::composite {
 namespace {
@@ -41,12 +40,6 @@ std::tuple<Tensor, Tensor> aminmax(const Tensor& self, std::optional<int64_t> di
   if (!dim) require_elements("aminmax", self);
   const IntList dims = dim ? IntList(&*dim, 1) : IntList();
   return {aten::amin(self, dims, keepdim), aten::amax(self, dims, keepdim)};
-}
-
-Tensor nansum(const Tensor& self, OptionalIntList dim, bool keepdim,
-              std::optional<ScalarType> dtype) {
-  if (is_integral(self.dtype(), true)) return aten::sum(self, dim, keepdim, dtype);
-  return aten::sum(aten::where(aten::isnan(self), Scalar(0), self), dim, keepdim, dtype);
 }
 
 Tensor nanmean(const Tensor& self, OptionalIntList dim, bool keepdim,

@@ -74,3 +74,17 @@ def test_the_same_bits_at_any_number_of_threads(kernel: str) -> None:
     for others in found[1:]:
         for a, b in zip(found[0], others):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("shape", [(300, 3000), (3000, 300), (40, 30, 50)], ids=str)
+def test_nan_adds_nothing(shape: tuple) -> None:
+    numbers = np.random.default_rng(0).random(shape).astype(np.float32)
+    has_nan = numbers < 0.3
+    x = treadle.from_numpy(np.where(has_nan, np.float32(np.nan), numbers)).requires_grad_()
+    zeros = treadle.from_numpy(np.where(has_nan, np.float32(0), numbers))
+    for dim in (None, *range(len(shape))):
+        total = treadle.nansum(x, dim)
+        # The bits of the sum without them.
+        np.testing.assert_array_equal(total.detach().numpy(), treadle.sum(zeros, dim).numpy())
+        (slope,) = treadle.autograd.grad(total.sum() * np.inf, x)
+        np.testing.assert_array_equal(slope.numpy(), np.where(has_nan, 0, np.inf))

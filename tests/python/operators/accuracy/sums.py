@@ -111,6 +111,7 @@ FEW, TWO = (lambda n: (3,)), (lambda n: (2,))
 SUMS: Mapping[str, Sum] = {
     "sum": Sum(treadle.sum, _uniform(ROW)),
     "sum.dim_IntList": Sum(lambda x: treadle.sum(x, 0), _uniform(ROWS)),
+    "nansum": Sum(lambda x: treadle.nansum(x, 0), _uniform(ROWS)),
     "_sum_of_squares": Sum(treadle.linalg.vector_norm, _uniform(ROW)),
     "_sum_of_magnitudes": Sum(lambda x: treadle.linalg.vector_norm(x, 1, 0), _uniform(ROWS)),
     "mean": Sum(treadle.mean, _uniform(ROW)),
