@@ -67,7 +67,7 @@ NcclOp op_of(ReduceOp op, ScalarType dtype) {
   }
 }
 
-// The memory of all spans, where it is one piece of equal parts.
+// Whether all spans are one piece of equal parts.
 bool are_adjacent(const std::vector<Span>& spans) {
   for (size_t i = 1; i < spans.size(); ++i)
     if (spans[i].bytes != spans[0].bytes || spans[i].data != spans[i - 1].data + spans[0].bytes)
@@ -197,34 +197,53 @@ void NcclEngine::connect_all(Deadline end, const Call& call) {
   all_ = std::move(made);
 }
 
-void NcclEngine::compare(const Call& call) {
+bool NcclEngine::compare(const Call& call) {
   struct Note {
-    uint64_t key, bytes;
+    uint64_t key, bytes, is_one_piece;
   };
   const auto ranks = static_cast<size_t>(size);
   std::vector<Note> mine(ranks), theirs(ranks);
   Call side = at_the_side(call, Function::AllToAll);
   for (size_t i = 0; i < ranks; ++i) {
-    mine[i] = {call.fingerprint_of_all(), bytes_to(call, rank, i)};
+    mine[i] = {call.fingerprint_of_all(), bytes_to(call, rank, i),
+               are_adjacent(call.inputs) && are_adjacent(call.outputs)};
     side.inputs.push_back({reinterpret_cast<char*>(&mine[i]), sizeof(Note)});
     side.outputs.push_back({reinterpret_cast<char*>(&theirs[i]), sizeof(Note)});
   }
   side_->run(side);
-  for (size_t i = 0; i < ranks; ++i)
-    if (theirs[i].key != mine[i].key || theirs[i].bytes != bytes_from(call, rank, i))
+  bool are_one_piece = true;
+  int8_t fits = 1;
+  for (size_t i = 0; i < ranks; ++i) {
+    if (theirs[i].key != mine[i].key)
       throw Failure(Failure::Kind::Mismatch, "", static_cast<int>(i));
+    are_one_piece = are_one_piece && theirs[i].is_one_piece != 0;
+    fits = fits && theirs[i].bytes == bytes_from(call, rank, i);
+  }
+  // Sizes that two ranks alone know may be wrong for them alone.
+  if (call.function == Function::Gather || call.function == Function::Scatter ||
+      call.function == Function::AllToAll) {
+    std::vector<int8_t> all_fit(ranks);
+    side = at_the_side(call, Function::AllGather);
+    side.inputs = {{reinterpret_cast<char*>(&fits), 1}};
+    for (int8_t& each : all_fit) side.outputs.push_back({reinterpret_cast<char*>(&each), 1});
+    side_->run(side);
+    for (size_t i = 0; i < ranks; ++i)
+      if (fits ? !all_fit[i] : theirs[i].bytes != bytes_from(call, rank, i))
+        throw Failure(Failure::Kind::Mismatch, "", static_cast<int>(i));
+  }
+  return are_one_piece;
 }
 
 void NcclEngine::run(const Call& call) {
   require_open();
   try {
     if (call.function == Function::Barrier) wait_for(call.after, [this] { require_open(); });
-    compare(call);
+    const bool are_one_piece = compare(call);
     if (call.function == Function::Barrier) return;
     const Deadline end = std::chrono::steady_clock::now() + call.timeout;
     try {
       connect_all(end, call);
-      run_in(*all_, call, end);
+      run_in(*all_, call, are_one_piece, end);
     } catch (const Failure& failure) {
       const Failure found = explained(call, failure);
       if (all_) all_->abort();
@@ -249,7 +268,7 @@ Failure NcclEngine::explained(const Call& call, const Failure& failure) {
   return failure;
 }
 
-void NcclEngine::run_in(Communicator& all, const Call& call, Deadline end) {
+void NcclEngine::run_in(Communicator& all, const Call& call, bool are_one_piece, Deadline end) {
   const bool reduces = call.function == Function::AllReduce || call.function == Function::Reduce ||
                        call.function == Function::ReduceScatter;
   const Elements elements =
@@ -279,7 +298,7 @@ void NcclEngine::run_in(Communicator& all, const Call& call, Deadline end) {
                    "ncclBroadcast");
         break;
       case Function::AllGather:
-        if (are_adjacent(out)) {
+        if (are_one_piece) {
           nccl_check(nccl().AllGather(in[0].data, out[0].data, count(in[0]), type, comm, stream),
                      "ncclAllGather");
           break;
@@ -290,7 +309,7 @@ void NcclEngine::run_in(Communicator& all, const Call& call, Deadline end) {
                      "ncclBroadcast");
         break;
       case Function::ReduceScatter:
-        if (are_adjacent(in)) {
+        if (are_one_piece) {
           nccl_check(
               nccl().ReduceScatter(in[0].data, out[0].data, count(out[0]), type, op, comm, stream),
               "ncclReduceScatter");

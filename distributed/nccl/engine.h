@@ -52,10 +52,12 @@ class NcclEngine final : public Engine {
   class Posted;
 
   void require_open() const;
-  void compare(const Call& call);
+  // Whether the memory of each rank is one piece. NCCL has other functions then, so all ranks must
+  // know it of all.
+  bool compare(const Call& call);
   void connect_all(Deadline end, const Call& call);
   std::shared_ptr<Communicator> made_communicator(int rank, int size, const NcclId& id);
-  void run_in(Communicator& all, const Call& call, Deadline end);
+  void run_in(Communicator& all, const Call& call, bool are_one_piece, Deadline end);
   // The failure with the rank that is at fault, where the others can say so.
   Failure explained(const Call& call, const Failure& failure);
   std::unique_ptr<Message> post(const Call& call);
