@@ -32,8 +32,7 @@ class OnDevice {
 
 // Marks the work that this thread has queued in a stream.
 std::shared_ptr<void> event_in(int device, uint64_t stream);
-// Waits for the work that an event marks, if it is one; `check` throws where there is no sense in it
-// any more.
+// Waits for the work that an event marks, if it is one. `check` throws to end the wait.
 void wait_for(const std::shared_ptr<void>& event, const std::function<void()>& check);
 
 class Communicator {

@@ -152,10 +152,10 @@ NcclEngine::~NcclEngine() {
 void NcclEngine::use_device(int index) {
   int before = -1;
   if (!device_.compare_exchange_strong(before, index) && before != index)
-    throw Failure(Failure::Kind::Backend,
-                  "expected tensors on cuda:" + std::to_string(before) +
-                      ", the device of this process in the group, got cuda:" +
-                      std::to_string(index));
+    throw Failure(
+        Failure::Kind::Backend,
+        "expected tensors on cuda:" + std::to_string(before) +
+            ", the device of this process in the group, got cuda:" + std::to_string(index));
 }
 
 std::shared_ptr<void> NcclEngine::queued_work() {
@@ -275,8 +275,7 @@ void NcclEngine::run_in(Communicator& all, const Call& call, bool are_one_piece,
       reduces ? elements_of(call.dtype).value() : Elements{NcclType::UInt8, 1};
   const NcclType type = elements.type;
   const bool scales = call.op == ReduceOp::PremulSum;
-  const NcclOp op =
-      scales ? all.premultiplied_sum(call.factor, type) : op_of(call.op, call.dtype);
+  const NcclOp op = scales ? all.premultiplied_sum(call.factor, type) : op_of(call.op, call.dtype);
   const auto count = [&](const Span& span) { return span.bytes / elements.bytes; };
   all.run(call.after, end, [&](NcclComm comm, void* stream) {
     const auto &in = call.inputs, &out = call.outputs;
@@ -288,9 +287,9 @@ void NcclEngine::run_in(Communicator& all, const Call& call, bool are_one_piece,
               "ncclAllReduce");
         break;
       case Function::Reduce:
-        nccl_check(nccl().Reduce(in[0].data, out[0].data, count(in[0]), type, op, call.root, comm,
-                                 stream),
-                   "ncclReduce");
+        nccl_check(
+            nccl().Reduce(in[0].data, out[0].data, count(in[0]), type, op, call.root, comm, stream),
+            "ncclReduce");
         break;
       case Function::Broadcast:
         nccl_check(nccl().Broadcast(out[0].data, out[0].data, count(out[0]), type, call.root, comm,

@@ -1,9 +1,9 @@
 // The engine "nccl": functions between processes, each with a GPU, by those of NCCL.
 //
-// NCCL trusts that all ranks make the same calls, and waits for ever where they do not. So the ranks
-// compare their calls first, through an engine for the CPU beside it: a rank that does not come, or
-// calls something else, has a name. Then NCCL runs, in a stream of its own, behind the work that the
-// program had queued when it made the call.
+// NCCL trusts that all ranks make the same calls, and waits for ever where they do not. So the
+// ranks compare their calls first, through an engine for the CPU beside it: a rank that does not
+// come, or calls something else, has a name. Then NCCL runs, in a stream of its own, behind the
+// work that the program had queued when it made the call.
 //
 // Messages of two ranks have a communicator for each direction. They go in the order in which they
 // were begun, each when both ranks have come to it.

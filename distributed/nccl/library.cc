@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kName = "libnccl.so.2";
 
-// Where the system looks; beside this library, where a package of NCCL is installed; in the toolkit.
+// Where the system looks; where a package of NCCL is installed, beside this one; in the toolkit.
 std::vector<std::string> folders() {
   std::vector<std::string> found = {""};
   Dl_info here{};
@@ -57,9 +57,9 @@ Nccl load() {
     if (address == nullptr) {
       int version = 0;
       if (made.GetVersion != nullptr) made.GetVersion(&version);
-      throw Failure(Failure::Kind::Backend,
-                    std::string("expected NCCL with the function ") + name + ", got release " +
-                        text_of(version) + " without it; it has to be 2.14 or later");
+      throw Failure(Failure::Kind::Backend, std::string("expected NCCL with the function ") + name +
+                                                ", got release " + text_of(version) +
+                                                " without it; it has to be 2.14 or later");
     }
     function = reinterpret_cast<std::decay_t<decltype(function)>>(address);
   };

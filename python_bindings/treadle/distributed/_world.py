@@ -114,7 +114,8 @@ def _checked_device(function: str, device_id: Any, config: BackendConfig) -> Any
         )
     if device.type != "cpu" and (device.index is None or not is_device_there(str(device))):
         raise ValueError(
-            f"{function}: expected device_id with the number of a device that is there, got {device}"
+            f"{function}: expected device_id with the number of a device that is there, "
+            f"got {device}"
         )
     return device
 

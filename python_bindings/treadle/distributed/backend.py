@@ -1,5 +1,5 @@
-"""The transports by their names: "gloo" over sockets, "nccl" between devices of CUDA, "mpi", and those
-that a program registers.
+"""The transports by their names: "gloo" over sockets, "nccl" between devices of CUDA, "mpi", and
+those that a program registers.
 
     dist.Backend.register_backend("mine", make, devices=["cpu"])
     dist.init_process_group("cpu:gloo,cuda:mine")
@@ -199,9 +199,7 @@ def _interface(store: Store) -> Tuple[str, str]:
         return "127.0.0.1", ""
 
 
-def _gloo_engine(
-    store: Store, rank: int, members: List[int], name: str, timeout: timedelta
-) -> Any:
+def _gloo_engine(store: Store, rank: int, members: List[int], name: str, timeout: timedelta) -> Any:
     from treadle.distributed import _engine, _gloo  # noqa: F401
 
     host, interface = _interface(store)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Callable, List
 
 import pytest
-
 import test_collective_matrix as matrix
+
 import treadle
 import treadle.distributed as dist
 from child_processes import Child, results
@@ -35,9 +35,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
     return build(tmp_path_factory.mktemp("nccl") / "libnccl.so.2")
 
 
-def joined(
-    library: str, rank: int, world: int, url: str, function: Callable, options: Any
-) -> Any:
+def joined(library: str, rank: int, world: int, url: str, function: Callable, options: Any) -> Any:
     """In a child: the result of the function in a group."""
     treadle.set_num_threads(1)
     treadle.load_backend(library)
@@ -206,7 +204,10 @@ def _mistakes(rank: int, world: int) -> None:
     one = on([1, 2])
     group = dist.distributed_c10d._get_default_group()
     for use, message in (
-        (lambda: dist.all_reduce(one, dist.ReduceOp.BAND), "nccl has, got ReduceOp.BAND of .*int64"),
+        (
+            lambda: dist.all_reduce(one, dist.ReduceOp.BAND),
+            "nccl has, got ReduceOp.BAND of .*int64",
+        ),
         (lambda: dist.all_reduce(one.short()), "nccl has, got ReduceOp.SUM of .*int16"),
         (lambda: dist.all_reduce(one.to(treadle.float8_e5m2)), "nccl has, got .*float8_e5m2"),
         (lambda: dist.all_reduce(treadle.ones(1)), "expected a tensor on the cuda, got cpu"),

@@ -1,7 +1,7 @@
-// A stand-in for GPUs and for NCCL, for tests: the device "cuda" in memory of the host, with streams
-// that are threads, and NCCL's functions between processes of this machine, over sockets. As with
-// NCCL, calls return before they are done, ranks that differ in their calls or do not come wait for
-// ever, and a process that is gone is an error of the communicator.
+// A stand-in for GPUs and for NCCL, for tests: the device "cuda" in memory of the host, with
+// streams that are threads, and NCCL's functions between processes of this machine, over sockets.
+// As with NCCL, calls return before they are done, ranks that differ in their calls or do not come
+// wait for ever, and a process that is gone is an error of the communicator.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <poll.h>
@@ -302,11 +302,11 @@ struct Type {
 };
 // In the order of ncclDataType_t.
 const Type kTypes[] = {
-    {1, combine<int8_t, int8_t>},     {1, combine<uint8_t, uint8_t>},
-    {4, combine<int32_t, int32_t>},   {4, combine<uint32_t, uint32_t>},
-    {8, combine<int64_t, int64_t>},   {8, combine<uint64_t, uint64_t>},
-    {2, combine<Half, float>},        {4, combine<float, float>},
-    {8, combine<double, double>},     {2, combine<BFloat16, float>},
+    {1, combine<int8_t, int8_t>},   {1, combine<uint8_t, uint8_t>},
+    {4, combine<int32_t, int32_t>}, {4, combine<uint32_t, uint32_t>},
+    {8, combine<int64_t, int64_t>}, {8, combine<uint64_t, uint64_t>},
+    {2, combine<Half, float>},      {4, combine<float, float>},
+    {8, combine<double, double>},   {2, combine<BFloat16, float>},
 };
 
 // Faults that a test asks for: of the next call that a stream comes to.
@@ -469,7 +469,8 @@ EXPORTED int ncclAllReduce(const void* in, void* out, size_t count, int type, in
   const auto* const mine = static_cast<const char*>(in);
   return gathered(
       comm, stream, kind_of(2, type, op, 0), count * kTypes[type].bytes, [=](int) { return mine; },
-      everybody, true, [=](State& state, const std::vector<const char*>& values) {
+      everybody, true,
+      [=](State& state, const std::vector<const char*>& values) {
         kTypes[type].combine(state, op, values, static_cast<char*>(out), count);
       });
 }
@@ -478,8 +479,8 @@ EXPORTED int ncclReduce(const void* in, void* out, size_t count, int type, int o
   const auto* const mine = static_cast<const char*>(in);
   return gathered(
       comm, stream, kind_of(3, type, op, root), count * kTypes[type].bytes,
-      [=](int peer) { return peer == root ? mine : nullptr; }, everybody,
-      comm->state->rank == root, [=](State& state, const std::vector<const char*>& values) {
+      [=](int peer) { return peer == root ? mine : nullptr; }, everybody, comm->state->rank == root,
+      [=](State& state, const std::vector<const char*>& values) {
         kTypes[type].combine(state, op, values, static_cast<char*>(out), count);
       });
 }
