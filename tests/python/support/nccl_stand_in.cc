@@ -4,6 +4,7 @@
 // wait for ever, and a process that is gone is an error of the communicator.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -424,7 +425,12 @@ EXPORTED const char* ncclGetErrorString(int result) {
 }
 EXPORTED int ncclGetUniqueId(Id* id) {
   *id = {};
-  std::strcpy(id->folder, "/tmp/nccl_stand_in_XXXXXX");
+  // Beside this library: those of processes that were killed go with it.
+  Dl_info here{};
+  dladdr(reinterpret_cast<void*>(&ncclGetVersion), &here);
+  const std::string path = here.dli_fname;
+  const std::string folder = path.substr(0, path.rfind('/')) + "/XXXXXX";
+  std::strncpy(id->folder, folder.c_str(), sizeof id->folder - 1);
   return mkdtemp(id->folder) != nullptr ? kSuccess : kInvalidUsage;
 }
 #ifndef OLD_RELEASE
