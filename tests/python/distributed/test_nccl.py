@@ -276,7 +276,8 @@ def _hangs(rank: int, world: int) -> None:
     dist.all_reduce(one)
     if rank == 1:
         ctypes.CDLL("libnccl.so.2").stand_in_hang()
-    with pytest.raises(dist.DistNetworkError, match=r"within 1 s, got none"):
+    # The rank whose time is up first ends the connection, which the other may see before its own.
+    with pytest.raises(dist.DistError, match="within 1 s, got none|remote process exited"):
         dist.all_reduce(one)
 
 
