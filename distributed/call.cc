@@ -12,7 +12,7 @@ uint64_t Call::fingerprint() const {
   switch (function) {
     case Function::AllReduce:
     case Function::Reduce:
-      found = mixed(found, inputs[0].bytes);
+      for (const Span& each : inputs) found = mixed(found, each.bytes);
       [[fallthrough]];
     case Function::ReduceScatter:
       found = mixed(found, static_cast<uint64_t>(op));
@@ -30,6 +30,15 @@ uint64_t Call::fingerprint() const {
       break;
   }
   return mixed(found, static_cast<uint64_t>(root));
+}
+
+uint64_t Call::fingerprint_of_all() const {
+  uint64_t found = fingerprint();
+  if (function == Function::AllGather)
+    for (const Span& each : outputs) found = mixed(found, each.bytes);
+  if (function == Function::ReduceScatter)
+    for (const Span& each : inputs) found = mixed(found, each.bytes);
+  return found;
 }
 
 bool Call::has_overlap(int own) const {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -55,7 +56,8 @@ struct Span {
 
 inline constexpr int kAnyRank = -1;
 
-// Functions between all pairs have one span for each rank; the others have one span.
+// Functions between all pairs have one span for each rank; the others have one span. NCCL reduces
+// several spans in one call.
 struct Call {
   std::string name;  // the function that the program called
   Function function = Function::Barrier;
@@ -67,10 +69,13 @@ struct Call {
   uint64_t number = 0;
   milliseconds timeout{0};
   std::vector<Span> inputs, outputs;
+  std::shared_ptr<void> after;  // see Engine::queued_work()
 
   // The same in all processes whose calls belong together, different for others. Functions whose
   // sizes may differ between pairs of ranks leave the sizes out.
   uint64_t fingerprint() const;
+  // The same, with the sizes of all ranks where each rank knows them.
+  uint64_t fingerprint_of_all() const;
 
   // Whether data of other ranks comes to memory that is still to be sent. The input and the output
   // of rank `own`, this one, may be the same memory; none may with kAnyRank.

@@ -1,5 +1,5 @@
-// The interface of an engine, which carries the data of a group's calls: Gloo, MPI. A process has
-// one engine for each group.
+// The interface of an engine, which carries the data of a group's calls: Gloo, MPI, NCCL. A process
+// has one engine for each group.
 //
 // The functions return when the memory of the call may be used again, and throw Failure. They are
 // called by any thread; of collective functions one at a time.
@@ -35,6 +35,8 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   virtual std::string name() const = 0;
+  // The work that this thread has queued on a device, which a call is to come after; null: none.
+  virtual std::shared_ptr<void> queued_work() { return nullptr; }
   virtual void run(const Call& call) = 0;
   virtual std::unique_ptr<Message> send(const Call& call) = 0;
   virtual std::unique_ptr<Message> receive(const Call& call) = 0;

@@ -103,6 +103,7 @@ int Group::recorded(const Call& call, Entry& entry, F&& wait) {
 std::shared_ptr<Work> Group::run(Call call, std::vector<int64_t> shape, bool later) {
   std::shared_ptr<Entry> entry;
   std::shared_ptr<Work> work;
+  call.after = engine_->queued_work();
   {
     const std::lock_guard lock(mutex_);
     call.number = ++calls_;
@@ -174,6 +175,7 @@ void Group::work() {
 
 std::shared_ptr<Work> Group::post(Call call, std::vector<int64_t> shape) {
   std::shared_ptr<Entry> entry;
+  call.after = engine_->queued_work();
   {
     const std::lock_guard lock(mutex_);
     call.number = ++messages_;

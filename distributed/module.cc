@@ -10,21 +10,12 @@
 #include "distributed/group.h"
 #include "distributed/mpi/library.h"
 #include "distributed/reduction.h"
+#include "distributed/spans.h"
 
 namespace py = pybind11;
 
 namespace treadle::distributed {
 namespace {
-
-using Address = std::pair<uintptr_t, size_t>;
-
-std::vector<Span> spans(const std::vector<Address>& addresses) {
-  std::vector<Span> found;
-  found.reserve(addresses.size());
-  for (const auto& [data, bytes] : addresses)
-    found.push_back({reinterpret_cast<char*>(data), bytes});
-  return found;
-}
 
 milliseconds in_milliseconds(double seconds) {
   // Clocks overflow where programs say "for ever".

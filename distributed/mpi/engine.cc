@@ -184,11 +184,7 @@ std::unique_ptr<Message> MpiEngine<Abi>::receive(const Call& call) {
 // The least fingerprint, and the least of their complements, are those of all where all are equal.
 template <class Abi>
 void MpiEngine<Abi>::compare(const Call& call) {
-  uint64_t key = call.fingerprint();
-  if (call.function == Function::AllGather)
-    for (const Span& each : call.outputs) key = mixed(key, each.bytes);
-  if (call.function == Function::ReduceScatter)
-    for (const Span& each : call.inputs) key = mixed(key, each.bytes);
+  const uint64_t key = call.fingerprint_of_all();
   struct Numbers {
     uint64_t mine[2], least[2];
   };

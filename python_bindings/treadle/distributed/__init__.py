@@ -1,4 +1,4 @@
-"""Programs of several processes, on the CPU, over sockets: each has a rank, and all call together.
+"""Programs of several processes, on CPUs and GPUs: each has a rank, and all call together.
 
     dist.init_process_group("gloo")            # MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE
     dist.all_reduce(gradient, dist.ReduceOp.AVG)

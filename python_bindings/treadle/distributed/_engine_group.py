@@ -1,4 +1,4 @@
-"""The methods of a group whose data an engine carries: Gloo, MPI.
+"""The methods of a group whose data an engine carries: Gloo, MPI, NCCL.
 
 The engine takes addresses of contiguous memory. Other tensors are copied to such memory and back.
 """

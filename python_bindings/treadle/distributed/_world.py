@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from treadle import _C
+from treadle._device.registry import is_available as is_device_there
 from treadle.distributed.backend import (
     Backend,
     BackendConfig,
@@ -21,12 +22,11 @@ from treadle.distributed.backend import (
     make,
     mpi_place,
 )
+from treadle.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 from treadle.distributed.errors import DistError, DistStoreError
-from treadle.distributed.process_group import DEFAULT_TIMEOUT, ProcessGroup
+from treadle.distributed.process_group import ProcessGroup
 from treadle.distributed.rendezvous import rendezvous
 from treadle.distributed.store import FileStore, HashStore, PrefixStore, Store, TCPStore
-
-default_pg_timeout = DEFAULT_TIMEOUT
 
 # How long destroy_process_group() waits for calls under way, and the end of the program.
 _LAST_CALLS = 5.0
@@ -102,7 +102,8 @@ def _no_options(function: str, config: BackendConfig, pg_options: Any) -> None:
 
 
 def _checked_device(function: str, device_id: Any, config: BackendConfig) -> Any:
-    """The device that a group is bound to. ValueError for one without a transport."""
+    """The device that a group is bound to. ValueError for one without a transport, for several, and
+    for one that is not there."""
     if device_id is None:
         return None
     device = _C.device(device_id)
@@ -110,6 +111,11 @@ def _checked_device(function: str, device_id: Any, config: BackendConfig) -> Any
     if device.type not in kinds:
         raise ValueError(
             f"{function}: expected device_id on the {' or '.join(kinds)} or None, got {device}"
+        )
+    if device.type != "cpu" and (device.index is None or not is_device_there(str(device))):
+        raise ValueError(
+            f"{function}: expected device_id with the number of a device that is there, "
+            f"got {device}"
         )
     return device
 
@@ -134,13 +140,16 @@ def _connect(
     name: str,
     timeout: timedelta,
     pg_options: Any = None,
+    device: Any = None,
 ) -> ProcessGroup:
     """The group of these members; returns when all are connected."""
     backends: Dict[str, Any] = {}
     for backend in dict.fromkeys(config.get_device_backend_map().values()):
         part = PrefixStore(f"{name}/{backend}", store)
         part.set_timeout(timeout)
-        backends[backend] = make(backend, part, place, list(members), name, timeout, pg_options)
+        backends[backend] = make(
+            backend, part, place, list(members), name, timeout, pg_options, device
+        )
     if len(backends) == 1 and isinstance(next(iter(backends.values())), ProcessGroup):
         made = next(iter(backends.values()))
     else:
@@ -194,9 +203,11 @@ def init_process_group(
 ) -> None:
     """Join the group of all processes; returns when all have joined. They find each other by
     `init_method` (see rendezvous), by default env://, or by a store. Later calls wait for at most
-    `timeout`, by default 30 minutes. `backend` is "gloo" (by default, on the CPU), "mpi"
-    in a program that mpirun started, which knows the ranks, one that was registered, or one for
-    each type of device: "cpu:gloo,cuda:mine".
+    `timeout`, by default 30 minutes, with "nccl" 10. `backend` is "gloo", on the CPU, "nccl",
+    between devices of CUDA, "mpi" in a program that mpirun started, which knows the ranks, one that
+    was registered, or one for each type of device: "cpu:gloo,cuda:nccl", which is the default where
+    there is NCCL. `device_id` is the device that this process uses: the backend for it is the
+    default then, and connects the processes at once.
 
     ValueError if the group is there already, or something is missing; RuntimeError for a backend
     that is not there; DistNetworkError, DistStoreError if not all join in time.
@@ -204,11 +215,13 @@ def init_process_group(
     function = "init_process_group"
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
+    if backend is None and device_id is not None:
+        backend = Backend.default_device_backend_map.get(_C.device(device_id).type)
     config = BackendConfig(backend, function)
     _no_options(function, config, pg_options)
     _checked_timeout(function, timeout)
     device = _checked_device(function, device_id, config)
-    limit = timeout or default_pg_timeout
+    limit = timeout or (default_pg_nccl_timeout if backend == "nccl" else default_pg_timeout)
     own: Optional[Store] = None
     is_mpi = set(config.get_device_backend_map().values()) == {Backend.MPI}
     if is_mpi:
@@ -225,7 +238,7 @@ def init_process_group(
         found = PrefixStore(f"group_{store.add(f'joined/{rank}', 1)}", store)
     try:
         whole = _connect(
-            config, found, range(world_size), rank, group_name or "0", limit, pg_options
+            config, found, range(world_size), rank, group_name or "0", limit, pg_options, device
         )
         whole._set_group_desc("default_pg")
         whole.bound_device_id = device
@@ -315,9 +328,10 @@ def new_group(
         return GroupMember.NON_GROUP_MEMBER
     limit = timeout or whole.timeout
     place = wanted.index(whole.rank())
-    made = _connect(config, _world.store, wanted, place, name, limit, pg_options)
+    device = device if device is not None else whole.bound_device_id
+    made = _connect(config, _world.store, wanted, place, name, limit, pg_options, device)
     made._set_group_desc(group_desc or "undefined")
-    made.bound_device_id = device if device is not None else whole.bound_device_id
+    made.bound_device_id = device
     _world.groups.append(made)
     _watch_calls(made)
     try:
@@ -454,11 +468,16 @@ def is_mpi_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Whether the transport between NVIDIA's devices is there."""
+    """Whether the transport "nccl" is there: a device of CUDA, and a library of NCCL."""
+    return is_there(Backend.NCCL)
+
+
+def is_xccl_available() -> bool:
+    """Whether the transport between Intel's devices is there: never."""
     return False
 
 
-is_ucc_available = is_xccl_available = is_nccl_available
+is_ucc_available = is_xccl_available
 
 
 def is_backend_available(backend: str) -> bool:

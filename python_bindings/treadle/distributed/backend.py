@@ -1,4 +1,5 @@
-"""The transports by their names: "gloo" over sockets, "mpi", and those that a program registers.
+"""The transports by their names: "gloo" over sockets, "nccl" between devices of CUDA, "mpi", and
+those that a program registers.
 
     dist.Backend.register_backend("mine", make, devices=["cpu"])
     dist.init_process_group("cpu:gloo,cuda:mine")
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Callable, ClassVar, Dict, List, NamedTuple, Optional, Tuple, Union
 
+from treadle import _C
 from treadle.distributed.errors import DistError, DistNetworkError, DistStoreError
 from treadle.distributed.store import PrefixStore, Store, TCPStore
 
@@ -116,6 +118,8 @@ def is_there(name: str) -> bool:
         from treadle.distributed import _engine
 
         return bool(_engine.mpi_is_there())
+    if name == Backend.NCCL:
+        return not _missing_for_nccl()
     return name == Backend.GLOO or is_registered(name)
 
 
@@ -143,6 +147,8 @@ class BackendConfig:
     def _check(function: str, name: str, given: Any) -> None:
         if is_there(name):
             return
+        if name == Backend.NCCL:
+            raise RuntimeError(f"{function}: {_missing_for_nccl()}")
         there = ", ".join(sorted(filter(is_there, Backend.backend_list)))
         kind = RuntimeError if name in Backend.backend_list else ValueError
         raise kind(f"{function}: expected a backend that is there ({there}), got {given!r}")
@@ -157,10 +163,8 @@ class BackendConfig:
 
 def _usual() -> Dict[str, str]:
     """The transports where a program names none: those of the devices that are there."""
-    from treadle import cuda
-
     found = {"cpu": Backend.GLOO}
-    if cuda.is_available():
+    if is_there(Backend.NCCL):
         found["cuda"] = Backend.NCCL
     return found
 
@@ -195,9 +199,8 @@ def _interface(store: Store) -> Tuple[str, str]:
         return "127.0.0.1", ""
 
 
-def _make_gloo(store: Store, rank: int, members: List[int], name: str, timeout: timedelta) -> Any:
+def _gloo_engine(store: Store, rank: int, members: List[int], name: str, timeout: timedelta) -> Any:
     from treadle.distributed import _engine, _gloo  # noqa: F401
-    from treadle.distributed._engine_group import EngineGroup
 
     host, interface = _interface(store)
 
@@ -212,7 +215,7 @@ def _make_gloo(store: Store, rank: int, members: List[int], name: str, timeout: 
             ) from None
 
     try:
-        engine = _gloo.connect(
+        return _gloo.connect(
             rank, len(members), store.set, joined, host, interface, timeout.total_seconds()
         )
     except DistError:
@@ -222,7 +225,32 @@ def _make_gloo(store: Store, rank: int, members: List[int], name: str, timeout: 
             f"init_process_group: expected connections to all ranks of group {name}, got an error "
             f"({str(error).rpartition('] ')[2]})"
         ) from None
-    return EngineGroup(engine, members, name, timeout)
+
+
+# ---- NCCL ----------------------------------------------------------------------------------------
+
+
+def _missing_for_nccl() -> str:
+    """What "nccl" needs and is not there; empty where all is. Looks for a device first: without one
+    nothing is loaded."""
+    from treadle.distributed import _nccl
+
+    try:
+        _C.empty((0,), device="cuda")
+    except (RuntimeError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        return f"expected a device of CUDA, and NCCL (libnccl.so.2), for 'nccl', got none: {reason}"
+    return str(_nccl.missing())
+
+
+def _make_nccl(
+    store: Store, rank: int, members: List[int], name: str, timeout: timedelta, device: Any
+) -> Any:
+    from treadle.distributed import _nccl
+    from treadle.distributed._nccl_group import NcclGroup
+
+    engine = _nccl.NcclEngine(_gloo_engine(store, rank, members, name, timeout))
+    return NcclGroup(engine, members, name, timeout, device)
 
 
 # ---- MPI -----------------------------------------------------------------------------------------
@@ -259,8 +287,9 @@ def make(
     group_name: str,
     timeout: timedelta,
     pg_options: Any = None,
+    device: Any = None,
 ) -> Any:
-    """The transport of this name for a group."""
+    """The transport of this name for a group, whose device in this process may be known."""
     if name in Backend._plugins:
         plugin = Backend._plugins[name]
         assert store is not None
@@ -273,8 +302,14 @@ def make(
     if name == Backend.MPI:
         return _make_mpi(members, group_name, timeout)
     if name == Backend.GLOO:
+        from treadle.distributed._engine_group import EngineGroup
+
         assert store is not None
-        return _make_gloo(store, rank, members, group_name, timeout)
+        engine = _gloo_engine(store, rank, members, group_name, timeout)
+        return EngineGroup(engine, members, group_name, timeout)
+    if name == Backend.NCCL:
+        assert store is not None
+        return _make_nccl(store, rank, members, group_name, timeout, device)
     raise RuntimeError(f"init_process_group: expected a backend that is there, got {name!r}")
 
 

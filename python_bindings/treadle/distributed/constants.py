@@ -2,11 +2,13 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
+from datetime import timedelta
+
 from treadle.distributed.process_group import DEFAULT_TIMEOUT
 
 default_pg_timeout = DEFAULT_TIMEOUT
 
-# The timeout of the transport for devices of CUDA, which is not here.
-default_pg_nccl_timeout = None
+# That of a group which has the transport "nccl" only.
+default_pg_nccl_timeout = timedelta(minutes=10)
 
 __all__ = ["default_pg_nccl_timeout", "default_pg_timeout"]

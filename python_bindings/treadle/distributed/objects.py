@@ -41,7 +41,9 @@ class _Wire:
             where = " or ".join(kinds)
             raise ValueError(f"{function}: expected device on the {where}, got {device}")
         self._function = function
-        self._device = device if device is not None else "cpu" if "cpu" in kinds else kinds[0]
+        if device is None:
+            device = "cpu" if "cpu" in kinds else members.bound_device_id or kinds[0]
+        self._device = device
 
     def bytes_of(self, value: Any) -> Tensor:
         """An object as a tensor of bytes."""

@@ -36,6 +36,7 @@ STEPS: Any = {
 }
 SHAPE = (3, 4)
 LARGE = 300_001  # elements that go in several segments
+device = "cpu"  # of the tensors
 
 
 def wide(name: str) -> Any:
@@ -52,11 +53,12 @@ def values(name: str, rank: int, shape: Any, low: int = 0, high: int = 7) -> np.
 
 def tensor(name: str, data: np.ndarray, apart: bool) -> treadle.Tensor:
     """The values in a tensor; `apart` in one that is not contiguous."""
-    made = treadle.from_numpy(np.array(data, order="C")).to(getattr(treadle, name))
+    made = treadle.from_numpy(np.array(data, order="C")).to(device, getattr(treadle, name))
     return made.t().contiguous().t() if apart and made.dim() == 2 else made
 
 
 def numbers(t: treadle.Tensor) -> np.ndarray:
+    t = t.cpu()
     if t.dtype == treadle.bfloat16:
         t = t.float()
     if t.dtype == treadle.bool:
@@ -66,6 +68,10 @@ def numbers(t: treadle.Tensor) -> np.ndarray:
 
 class Matrix:
     """All checks of one process; `digest` is the same in all of them."""
+
+    reduced = INTEGERS + FRACTIONS
+    steps = tuple(STEPS)
+    of_complex = ("SUM", "PRODUCT")
 
     def __init__(self, rank: int, world: int) -> None:
         self.rank, self.world = rank, world
@@ -215,8 +221,10 @@ class Matrix:
                         if isinstance(op, str)
                         else dist._make_nccl_premul_sum(op)
                     )
-                    one = treadle.from_numpy(drawn[rank].copy()).to(getattr(treadle, name))
+                    one = treadle.from_numpy(drawn[rank].copy())
+                    one = one.to(device, getattr(treadle, name))
                     dist.all_reduce(one, kind)
+                    one = one.cpu()
                     self.hash.update(one.reshape(-1).view(treadle.uint8).numpy().tobytes())
                     close = {"float16": 2e-2, "bfloat16": 1e-1}.get(name, 1e-4)
                     expected = sum(drawn).astype(np.float64) * scale
@@ -226,17 +234,19 @@ class Matrix:
     def run(self, count: int, in_full: bool) -> str:
         """Everything; where not `in_full`, tensors that are not contiguous only with handles, and
         for fewer operations."""
-        ordered = [op for op in STEPS if op[0] != "B"]
+        ordered = [op for op in self.steps if op[0] != "B"]
         both = (False, True)
         for later, apart in [
             (late, far) for late in both for far in both if in_full or late == far
         ]:
             for name in INTEGERS:
-                few = apart and not in_full
-                self.reductions(name, apart, later, ("SUM", "BOR") if few else STEPS)
+                few = [op for op in ("SUM", "BOR") if op in self.steps]
+                if name in self.reduced:
+                    ops = few if apart and not in_full else self.steps
+                    self.reductions(name, apart, later, ops)
                 self.moves(name, apart, later)
             for name in FRACTIONS:
-                ops = ("SUM", "PRODUCT") if name.startswith("complex") else ordered
+                ops = self.of_complex if name.startswith("complex") else ordered
                 self.reductions(name, apart, later, ops)
                 self.moves(name, apart, later)
         for name in MOVED:

@@ -328,7 +328,12 @@ def test_one_process() -> None:
 
 
 BAD_STARTS: Any = {
-    "nccl": ({"backend": "nccl"}, RuntimeError, r"there \(.*gloo.*\), got 'nccl'"),
+    "ucc": ({"backend": "ucc"}, RuntimeError, r"there \(.*gloo.*\), got 'ucc'"),
+    "nccl": (
+        {"backend": "nccl"},
+        RuntimeError,
+        r"a device of CUDA, and NCCL \(libnccl.so.2\), for 'nccl', got none: ",
+    ),
     "unknown": (
         {"backend": "smoke"},
         ValueError,
