@@ -152,6 +152,24 @@ def test_explanation() -> None:
     assert str(explain(y)) == "nothing waits"
 
 
+@pytest.mark.parametrize("divisor", [3, -1, -7, True])
+@pytest.mark.parametrize("dtype", [treadle.int8, treadle.int32, treadle.int64])
+def test_a_division_by_a_number_that_is_not_0_waits(divisor: int, dtype: treadle.dtype) -> None:
+    x = treadle.arange(-128, 128).to(dtype)
+
+    def program() -> Tuple[Tensor, ...]:
+        return x // divisor, x % divisor, treadle.fmod(x, divisor) + 1
+
+    expected = program()
+    with treadle.fuse(least=0):
+        found = program()
+        assert len(explain().groups) == 1
+        in_place = x + 0
+        in_place //= divisor
+        assert waits(in_place)
+    assert all(treadle.equal(*pair) for pair in zip((*found, in_place), (*expected, expected[0])))
+
+
 def test_totals_end_a_group() -> None:
     for n in (5000, 4096 * 16, 4096 * 16 + 1, 300_001):
         for dtype in (treadle.float32, treadle.bfloat16, treadle.float64, treadle.int64):
