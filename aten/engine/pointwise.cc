@@ -510,28 +510,26 @@ bool can_wait(const PointwiseOp& op, const Types& types, ArrayRef<Scalar> scalar
 
 // Whether so many elements are worth waiting for. So are fewer, of what waits: a look would compute
 // that.
-bool is_worth_waiting(int64_t numel, TensorRefs inputs) {
-  const int64_t least = least_deferred();
-  return numel >= least ||
-         (least != kDeferNever && std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) {
-            return t->defined() && t->storage()->needs_care();
-          }));
+bool is_worth_waiting(int64_t least, int64_t numel, TensorRefs inputs) {
+  if (numel >= least) return numel != 0;
+  for (const Tensor* t : inputs)
+    if (t->defined() && t->storage()->needs_care()) return numel != 0;
+  return false;
 }
 
 // The pending result of a simple call; undefined where it must run now.
 [[gnu::cold]] Tensor try_defer_simple(const PointwiseOp& op, const Types& types, TensorRefs inputs,
                                       ArrayRef<Scalar> scalars, const Tensor& shape) {
-  const int64_t numel = shape.numel();
-  if (numel == 0 || !is_worth_waiting(numel, inputs) || !can_wait(op, types, scalars)) return {};
+  if (!can_wait(op, types, scalars)) return {};
   return deferral().pointwise({op, types.compute, types.result, inputs, scalars, shape.sizes(),
                                contiguous_strides(shape.sizes())});
 }
 
 // The same of any call.
 [[gnu::cold]] Tensor try_defer(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
-                               ArrayRef<Scalar> scalars, uint32_t promoting) {
+                               ArrayRef<Scalar> scalars, uint32_t promoting, int64_t least) {
   const int64_t numel = checked_numel(p.shape, item_size(p.types.result));
-  if (!p.device.is_cpu() || numel == 0 || !is_worth_waiting(numel, inputs) ||
+  if (!p.device.is_cpu() || !is_worth_waiting(least, numel, inputs) ||
       !can_wait(op, p.types, scalars)) {
     return {};
   }
@@ -610,7 +608,8 @@ Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
   if (const Tensor* shape = find_simple(kCPU, op.promote, inputs, scalars, promoting)) [[likely]] {
     const Types types = types_for(op.promote, shape->dtype());
     if (void* kernel = op.op->table().find(kCPU, Layout::Strided, types.cell)) [[likely]] {
-      if (least_deferred() != kDeferNever) [[unlikely]] {
+      const int64_t least = least_deferred();
+      if (least != kDeferNever && is_worth_waiting(least, shape->numel(), inputs)) [[unlikely]] {
         Tensor out = try_defer_simple(op, types, inputs, scalars, *shape);
         if (out.defined()) return out;
       }
@@ -621,8 +620,9 @@ Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
   }
   if (Tensor out = try_backend(op, inputs, scalars, promoting); out.defined()) return out;
   const Prepared p = prepare(op, inputs, scalars, promoting);
-  if (least_deferred() != kDeferNever) [[unlikely]] {
-    if (Tensor out = try_defer(op, p, inputs, scalars, promoting); out.defined()) return out;
+  if (const int64_t least = least_deferred(); least != kDeferNever) [[unlikely]] {
+    Tensor out = try_defer(op, p, inputs, scalars, promoting, least);
+    if (out.defined()) return out;
   }
   Tensor out = new_result(p, inputs);
   run_general(op, p, inputs, scalars, promoting, out);
