@@ -144,8 +144,8 @@ def block_types(e: Entry) -> list[str]:
 
 
 def divisors(e: Entry) -> int:
-    """The bits of the numbers of a pointwise entry of which one is 0 where computing it throws; none
-    where an element may be to blame.
+    """The bits of the numbers of a pointwise entry of which one is 0 where computing it throws;
+    none where an element may be to blame.
     """
     names = [a.name for a in numbers(e)]
     if not set(e.throws_if_zero) <= set(names):
