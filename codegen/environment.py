@@ -56,6 +56,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "outside_row": contract.outside_row,
     # pointwise and reducing operators
     "block_types": elements.block_types,
+    "divisors": elements.divisors,
     "element_names": elements.element_names,
     "expression_text": elements.expression_text,
     "multiplies": elements.multiplies,

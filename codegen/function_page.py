@@ -51,7 +51,8 @@ def _meaning(function: ScalarFunction, model: Model) -> str:
         parts.append("a truth value")
     if function.throws:
         of = " and ".join(dtypes_in_words(function.throws, model).rsplit(", ", 1))
-        parts.append(f"for {of}, RuntimeError if the divisor is 0")
+        zero = f" if {function.throws_if_zero} is 0" if function.throws_if_zero else ""
+        parts.append(f"for {of}, RuntimeError{zero}")
     return "; ".join(part for part in parts if part).replace("|", "\\|")
 
 

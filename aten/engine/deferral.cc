@@ -5,7 +5,7 @@ namespace treadle {
 namespace {
 
 std::atomic<int64_t> everywhere{kDeferNever};
-thread_local std::optional<int64_t> here;
+thread_local constinit std::optional<int64_t> here __attribute__((tls_model("initial-exec")));
 Deferral* taker = nullptr;
 
 void count(int64_t least, int change) noexcept {

@@ -92,6 +92,24 @@ class RunsAtOnce {
   std::optional<int64_t> former_;
 };
 
+// While it exists, this thread defers calls for results of so many elements, unless a mode says
+// what it does, or all threads defer more.
+class Defers {
+ public:
+  explicit Defers(int64_t least) noexcept
+      : is_on_(least != kDeferNever && !deferral_here() && least < deferral_everywhere()) {
+    if (is_on_) set_deferral_here(least);
+  }
+  ~Defers() {
+    if (is_on_) set_deferral_here(std::nullopt);
+  }
+  Defers(const Defers&) = delete;
+  Defers& operator=(const Defers&) = delete;
+
+ private:
+  bool is_on_;
+};
+
 // The object that takes deferred calls; set once.
 void set_deferral(Deferral* deferral);
 Deferral& deferral();

@@ -48,9 +48,14 @@ Types types_for(Promote promote, ScalarType common) {
   return {common, compute_of(common), common};
 }
 
-// Whether the kernel may throw with some elements written.
-bool may_stop_half_way(const PointwiseOp& op, const Types& types) {
-  return contract::has_dtype(op.throws, types.compute);
+// Whether the kernel may throw with some elements written. A division by a number that is not 0
+// does not.
+bool may_stop_half_way(const PointwiseOp& op, const Types& types, ArrayRef<Scalar> scalars) {
+  if (!contract::has_dtype(op.throws, types.compute)) return false;
+  if (op.divisors == 0) return true;
+  for (size_t k = 0; k < scalars.size(); ++k)
+    if ((op.divisors >> k & 1) != 0 && !scalars[k].to<bool>()) return true;
+  return false;
 }
 
 // ---- one-dtype contiguous operands
@@ -497,37 +502,35 @@ void run_general(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
 // ---- calls that wait ----
 
 // Whether nothing but the generated loop for the CPU would run, which cannot fail.
-bool can_wait(const PointwiseOp& op, const Types& types) {
+bool can_wait(const PointwiseOp& op, const Types& types, ArrayRef<Scalar> scalars) {
   void* const kernel = op.op->table().find(kCPU, Layout::Strided, types.cell);
   return op.cpu_kernel != nullptr && kernel == reinterpret_cast<void*>(op.cpu_kernel) &&
-         !may_stop_half_way(op, types);
+         !may_stop_half_way(op, types, scalars);
 }
 
 // Whether so many elements are worth waiting for. So are fewer, of what waits: a look would compute
 // that.
-bool is_worth_waiting(int64_t numel, TensorRefs inputs) {
-  const int64_t least = least_deferred();
-  return numel >= least ||
-         (least != kDeferNever && std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) {
-            return t->defined() && t->storage()->needs_care();
-          }));
+bool is_worth_waiting(int64_t least, int64_t numel, TensorRefs inputs) {
+  if (numel >= least) return numel != 0;
+  for (const Tensor* t : inputs)
+    if (t->defined() && t->storage()->needs_care()) return numel != 0;
+  return false;
 }
 
 // The pending result of a simple call; undefined where it must run now.
 [[gnu::cold]] Tensor try_defer_simple(const PointwiseOp& op, const Types& types, TensorRefs inputs,
                                       ArrayRef<Scalar> scalars, const Tensor& shape) {
-  const int64_t numel = shape.numel();
-  if (numel == 0 || !is_worth_waiting(numel, inputs) || !can_wait(op, types)) return {};
+  if (!can_wait(op, types, scalars)) return {};
   return deferral().pointwise({op, types.compute, types.result, inputs, scalars, shape.sizes(),
                                contiguous_strides(shape.sizes())});
 }
 
 // The same of any call.
 [[gnu::cold]] Tensor try_defer(const PointwiseOp& op, const Prepared& p, TensorRefs inputs,
-                               ArrayRef<Scalar> scalars, uint32_t promoting) {
+                               ArrayRef<Scalar> scalars, uint32_t promoting, int64_t least) {
   const int64_t numel = checked_numel(p.shape, item_size(p.types.result));
-  if (!p.device.is_cpu() || numel == 0 || !is_worth_waiting(numel, inputs) ||
-      !can_wait(op, p.types)) {
+  if (!p.device.is_cpu() || !is_worth_waiting(least, numel, inputs) ||
+      !can_wait(op, p.types, scalars)) {
     return {};
   }
   Scalar rounded[kMaxPointwiseScalars];
@@ -546,7 +549,7 @@ bool is_worth_waiting(int64_t numel, TensorRefs inputs) {
   shown.name = name.c_str();
   const Prepared p = prepare(shown, inputs, scalars, promoting);
   if (IntList(p.shape) != self.sizes() || p.types.result != self.dtype() || !p.device.is_cpu() ||
-      !can_wait(op, p.types)) {
+      !can_wait(op, p.types, scalars)) {
     return false;
   }
   Scalar rounded[kMaxPointwiseScalars];
@@ -562,8 +565,8 @@ bool is_worth_waiting(int64_t numel, TensorRefs inputs) {
 // Whether the result must be made apart from the target and copied: its memory meets an input's in
 // a way not seen through, or the kernel may throw. RuntimeError where they overlap in part.
 bool needs_temporary(const PointwiseOp& op, const char* shown_name, const Prepared& p,
-                     TensorRefs inputs, const Tensor& out) {
-  bool temporary = may_stop_half_way(op, p.types);
+                     TensorRefs inputs, ArrayRef<Scalar> scalars, const Tensor& out) {
+  bool temporary = may_stop_half_way(op, p.types, scalars);
   for (const Tensor* t : inputs) {
     const Overlap o = overlap_of(out, *t);
     check<ErrorKind::Runtime>(o != Overlap::Partial, OpName(shown_name),
@@ -605,7 +608,8 @@ Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
   if (const Tensor* shape = find_simple(kCPU, op.promote, inputs, scalars, promoting)) [[likely]] {
     const Types types = types_for(op.promote, shape->dtype());
     if (void* kernel = op.op->table().find(kCPU, Layout::Strided, types.cell)) [[likely]] {
-      if (least_deferred() != kDeferNever) [[unlikely]] {
+      const int64_t least = least_deferred();
+      if (least != kDeferNever && is_worth_waiting(least, shape->numel(), inputs)) [[unlikely]] {
         Tensor out = try_defer_simple(op, types, inputs, scalars, *shape);
         if (out.defined()) return out;
       }
@@ -616,8 +620,9 @@ Tensor pointwise(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> scal
   }
   if (Tensor out = try_backend(op, inputs, scalars, promoting); out.defined()) return out;
   const Prepared p = prepare(op, inputs, scalars, promoting);
-  if (least_deferred() != kDeferNever) [[unlikely]] {
-    if (Tensor out = try_defer(op, p, inputs, scalars, promoting); out.defined()) return out;
+  if (const int64_t least = least_deferred(); least != kDeferNever) [[unlikely]] {
+    Tensor out = try_defer(op, p, inputs, scalars, promoting, least);
+    if (out.defined()) return out;
   }
   Tensor out = new_result(p, inputs);
   run_general(op, p, inputs, scalars, promoting, out);
@@ -632,7 +637,7 @@ void pointwise_out(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar> sc
     require_writable(op.name, out);
   else
     require_resized_apart(op.name, p.shape, out, inputs);
-  const bool temporary = needs_temporary(op, op.name, p, inputs, out);
+  const bool temporary = needs_temporary(op, op.name, p, inputs, scalars, out);
   write_to(op, p, inputs, scalars, promoting, out, temporary);
 }
 
@@ -645,7 +650,7 @@ void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar
   const Tensor* const shape = find_simple(kCPU, op.promote, inputs, scalars, promoting);
   if (shape != nullptr && shape->sizes() == self.sizes() && self.storage()->writable()) [[likely]] {
     const Types types = types_for(op.promote, self.dtype());
-    bool apart = types.result == self.dtype() && !may_stop_half_way(op, types);
+    bool apart = types.result == self.dtype() && !may_stop_half_way(op, types, scalars);
     const char* const low = self.data_as<const char>();
     const char* const high = low + self.nbytes();
     for (size_t k = 1; k < inputs.size(); ++k) {
@@ -671,7 +676,7 @@ void pointwise_inplace(const PointwiseOp& op, TensorRefs inputs, ArrayRef<Scalar
                             "expected a result that can be written to self of dtype ", self.dtype(),
                             ", got ", p.types.result);
   require_writable(name.c_str(), self);
-  const bool temporary = needs_temporary(shown, name.c_str(), p, inputs, self);
+  const bool temporary = needs_temporary(shown, name.c_str(), p, inputs, scalars, self);
   write_to(shown, p, inputs, scalars, promoting, self, temporary);
 }
 

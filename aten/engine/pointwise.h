@@ -60,6 +60,8 @@ struct PointwiseOp {
   // Bits of the dtypes in which an error stops the kernel with some elements written: integers that
   // are divided by zero.
   uint32_t throws = 0;
+  // Bits of the numbers of which one is 0 where that happens; none where elements may be to blame.
+  uint32_t divisors = 0;
   // The lowest bits of a result follow from those of the operands, so that a number may be cut to
   // them: int8 & 255, int8 + 200.
   bool keeps_low_bits = false;

@@ -12,26 +12,13 @@
 namespace treadle::fusion {
 namespace {
 
-// Why a node and a source of it that is pending, too, are in different groups.
-const char* why_apart(const Node& node, const Source& source, const Group& group) {
-  if (source.node->is_alone()) return "no program computes it";
-  if (source.node->is_total()) return "it folds all elements, which have to be there first";
-  if (source.node->fold && group.row == 0) return "it folds rows, which have to be there first";
-  if (product(source.sizes) != source.node->numel()) return "it is read through a view";
-  if (IntList(source.sizes) != IntList(node.shape)) return "it is of another shape";
-  if (!source.is_whole) return "it is read through a view";
-  for (const Source& other : node.inputs) {
-    if (other.is_pending() && other.node->group > source.node->group)
-      return "what else is read with it is computed later";
-  }
-  return "a pass would have too many operands, or rows of another length";
-}
-
 class Description {
  public:
-  std::vector<DescribedGroup> of(const std::vector<Group>& groups) {
+  explicit Description(const std::vector<Group>& groups) : groups_(groups) {}
+
+  std::vector<DescribedGroup> all() {
     std::vector<DescribedGroup> all;
-    for (const Group& group : groups) all.push_back(describe(group));
+    for (const Group& group : groups_) all.push_back(describe(group));
     return all;
   }
 
@@ -135,13 +122,15 @@ class Description {
     for (const auto& [known, value] : reads_)
       if (is_same_memory(*known, source)) return value;
     reads_.emplace_back(&source, next_);
+    const Node& reader = group.is_alone() ? *group.nodes[0] : node;
     d.reads.push_back({next_, source.dtype, source.sizes, source.strides,
-                       source.is_pending() ? why_apart(node, source, group) : "",
+                       source.is_pending() ? why_apart(reader, source, groups_) : "",
                        source.is_pending() ? numbers_.at(source.node.get()) : -1});
     add(d.bytes, group.is_alone() ? bytes_in_memory(source) : source.nbytes());
     return next_++;
   }
 
+  const std::vector<Group>& groups_;
   std::vector<std::pair<const Source*, int>> reads_;  // of the group, with their values
   std::vector<std::pair<const Node*, int>> inside_;   // computed by the group
   std::unordered_map<const Node*, int> numbers_;      // of all groups so far
@@ -157,7 +146,7 @@ std::vector<DescribedGroup> describe(const Tensor& looked_at) {
     root = pending_node(*looked_at.storage());
     if (root == nullptr) return {};
   }
-  return Description().of(partition(root, root == nullptr));
+  return Description(partition(root, root == nullptr)).all();
 }
 
 }  // namespace treadle::fusion

@@ -85,7 +85,8 @@ struct Node final : PendingValue {
   bool is_read_outside = false;  // of its group
   int order = 0;                 // in the list
   int group = -1;
-  int value = -1;  // its number in the program of its group
+  const char* why_apart = nullptr;  // from the last group of those that it reads
+  int value = -1;                   // its number in the program of its group
 
   int64_t numel() const;
   int64_t nbytes() const { return numel() * item_size(dtype); }

@@ -51,7 +51,10 @@ class Groups {
     int best = -1;
     int64_t most = 0;
     for (int g = first; g < static_cast<int>(groups_.size()); ++g) {
-      if (groups_[static_cast<size_t>(g)].nodes.empty() || !fits(node, g)) continue;
+      if (groups_[static_cast<size_t>(g)].nodes.empty()) continue;
+      const char* const refusal = why_not(node, g);
+      if (g == first) node.why_apart = refusal;
+      if (refusal != nullptr) continue;
       const int64_t shared = shared_bytes(node, g);
       if (shared > most) best = g, most = shared;
     }
@@ -95,7 +98,7 @@ class Groups {
     for (const Source& source : node.inputs) {
       if (!source.is_pending() || source.node->group == last) continue;
       const Group& group = groups_[static_cast<size_t>(last)];
-      if (has_shape_of(node, group) && group.has_inside(node, source))
+      if (why_not_shape(node, group) == nullptr && group.has_inside(node, source))
         join(source.node->group, last);
     }
   }
@@ -173,35 +176,33 @@ class Groups {
     });
   }
 
-  bool fits(const Node& node, int g) const {
-    const auto group = static_cast<size_t>(g);
-    if (groups_[group].is_alone() || !has_shape_of(node, groups_[group])) return false;
-    size_t operands = reads_[group].size() + written_[group] + (node.target ? 1 : 0);
+  // Why the node cannot stand in the group; null where it can.
+  const char* why_not(const Node& node, int g) const {
+    const Group& group = groups_[static_cast<size_t>(g)];
+    if (const char* const why = why_not_shape(node, group)) return why;
+    size_t operands = reads_[static_cast<size_t>(g)].size() + written_[static_cast<size_t>(g)] +
+                      (node.target ? 1 : 0);
     for (const Source& source : node.inputs) {
-      const bool inside = is_inside(node, source, g);
-      if (source.is_pending() && source.node->group == g && !inside) return false;
-      if (!inside && !reads(node, source, g)) ++operands;
+      if (is_inside(node, source, g)) continue;
+      if (source.is_pending() && source.node->group == g) return group.why_outside(node, source);
+      if (!reads(node, source, g)) ++operands;
     }
-    return operands <= kMostOperands;
+    return operands <= kMostOperands ? nullptr : "a pass would have too many operands";
   }
 
-  static bool has_shape_of(const Node& node, const Group& group) {
-    if (node.fold) {
-      if (IntList(node.inputs[0].sizes) != IntList(group.shape)) return false;
-      if (node.is_total()) return group.row == 0;
-      return !group.has_totals && (group.row == 0 || group.row == node.row);
+  // The same of its shape alone, and of what it folds.
+  static const char* why_not_shape(const Node& node, const Group& group) {
+    if (group.is_alone()) return "it is not computed in a pass";
+    if (node.fold == nullptr) {
+      if (IntList(node.shape) == IntList(group.shape) || group.has_rows_of(node)) return nullptr;
+      return "it is of another shape";
     }
-    if (IntList(node.shape) == IntList(group.shape)) return true;
-    // For rows: the shape of the rows, perhaps with a dimension of 1 for each that was folded.
-    const IntList rows = group.rows(), shape = node.shape;
-    if (group.row == 0 || shape.size() < rows.size() ||
-        IntList(node.strides) != IntList(contiguous_strides(shape)) ||
-        (shape.size() != rows.size() && shape.size() != group.shape.size())) {
-      return false;
-    }
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (shape[d] != (d < rows.size() ? rows[d] : 1)) return false;
-    return true;
+    if (IntList(node.inputs[0].sizes) != IntList(group.shape)) return "it is of another shape";
+    if (node.is_total())
+      return group.row == 0 ? nullptr : "rows are folded with it, and here all elements";
+    if (group.has_totals) return "all elements are folded with it, and here rows";
+    return group.row == 0 || group.row == node.row ? nullptr
+                                                   : "rows of another length are folded with it";
   }
 
   void add(Node& node, int g) {
@@ -263,13 +264,55 @@ std::vector<const Source*> Group::reads() const {
   return {&nodes[0]->inputs[0]};
 }
 
-bool Group::has_inside(const Node& node, const Source& source) const {
-  if (is_alone()) return false;
-  if (source.node->is_total()) return false;
-  const bool node_of_rows = is_of_rows(node), source_of_rows = is_of_rows(*source.node);
-  if (node.fold) return !source_of_rows && source.is_whole;
-  if (node_of_rows) return source_of_rows && is_in_order(source);
-  return source_of_rows ? runs_along_rows(source, *this) : source.is_whole;
+bool Group::has_rows_of(const Node& node) const {
+  const IntList of_rows = rows(), of_node = node.shape;
+  if (row == 0 || of_node.size() < of_rows.size() ||
+      IntList(node.strides) != IntList(contiguous_strides(of_node)) ||
+      (of_node.size() != of_rows.size() && of_node.size() != shape.size())) {
+    return false;
+  }
+  for (size_t d = 0; d < of_node.size(); ++d)
+    if (of_node[d] != (d < of_rows.size() ? of_rows[d] : 1)) return false;
+  return true;
+}
+
+const char* Group::why_outside(const Node& node, const Source& source) const {
+  static constexpr const char *kView = "it is read through a view",
+                              *kRows = "it folds rows, which have to be there first";
+  const Node& computed = *source.node;
+  if (computed.is_alone()) return "it is not computed in a pass";
+  if (node.is_alone()) return "it is not read in a pass";
+  if (computed.is_total()) return "it folds all elements, which have to be there first";
+  const bool source_of_rows = is_of_rows(computed);
+  const char* const rows_first =
+      computed.fold != nullptr ? kRows : "it needs folds of rows, which have to be there first";
+  if (node.fold != nullptr) {
+    if (source_of_rows) return rows_first;
+    return source.is_whole ? nullptr : kView;
+  }
+  if (IntList(node.shape) == IntList(shape)) {
+    if (source_of_rows) return runs_along_rows(source, *this) ? nullptr : rows_first;
+    return source.is_whole ? nullptr : kView;
+  }
+  if (has_rows_of(node)) return source_of_rows && is_in_order(source) ? nullptr : kView;
+  if (source_of_rows) return rows_first;
+  const bool is_all = product(source.sizes) == computed.numel();
+  return is_all && IntList(source.sizes) != IntList(node.shape) ? "it is of another shape" : kView;
+}
+
+const char* why_apart(const Node& node, const Source& source, const std::vector<Group>& groups) {
+  const auto group_of = [&](const Source& s) -> const Group& {
+    return groups[static_cast<size_t>(s.node->group)];
+  };
+  if (const char* const why = group_of(source).why_outside(node, source)) return why;
+  for (const Source& other : node.inputs) {
+    if (!other.is_pending() || &other == &source) continue;
+    if (other.node->group > source.node->group)
+      return "what else is read with it is computed later";
+    if (other.node->group == source.node->group && !group_of(other).has_inside(node, other))
+      return "what else is read with it has to be there first";
+  }
+  return node.why_apart != nullptr ? node.why_apart : "another pass reads more of what is read";
 }
 
 bool reads_for_rows(const Node& node, const Group& group) {

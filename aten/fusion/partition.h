@@ -28,11 +28,21 @@ struct Group {
   bool is_of_rows(const Node& node) const {
     return node.fold != nullptr || IntList(node.shape) != IntList(shape);
   }
-  // Whether the node reads the result of a node of the group while it is in the cache.
-  bool has_inside(const Node& node, const Source& source) const;
+  // Whether the shape of the node, which folds nothing, is that of the rows, perhaps with a
+  // dimension of 1 for each that was folded.
+  bool has_rows_of(const Node& node) const;
+  // Why the node cannot read the result of a node of the group while it is in the cache; null where
+  // it can.
+  const char* why_outside(const Node& node, const Source& source) const;
+  bool has_inside(const Node& node, const Source& source) const {
+    return why_outside(node, source) == nullptr;
+  }
   // The dimensions whose elements are the rows.
   IntList rows() const { return {shape.data(), shape.size() - row_dims}; }
 };
+
+// Why the node reads a value that another of the groups computes from memory.
+const char* why_apart(const Node& node, const Source& source, const std::vector<Group>& groups);
 
 // Whether what the node reads from memory has an element for each row of the group.
 bool reads_for_rows(const Node& node, const Group& group);

@@ -347,6 +347,7 @@ std::vector<Tensor> run_backward(ArrayRef<Edge> roots, Grads gradients, ArrayRef
   ReadyQueue ready;
   {
     const BackwardScope scope(task, options.create_graph);
+    const Defers waiting(task.deferral);
     for (size_t i = 0; i < roots.size(); ++i) {
       const uint32_t index = task.find(roots[i].node.get());
       GraphTask::State& state = task.state(index);

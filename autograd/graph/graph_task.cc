@@ -27,6 +27,7 @@ GraphTask::GraphTask(ArrayRef<Edge> roots) : id(next_task_id()), slots_(64, kNon
   // The edges of a node are stored when its turn comes. New nodes go to the end of the list.
   for (uint32_t i = 0; i < states_.size(); ++i) {
     Node* node = states_[i].node;
+    deferral = std::min(deferral, node->deferral());
     states_[i].first_target = static_cast<uint32_t>(targets_.size());
     for (const Edge& edge : node->edges()) {
       if (!edge.valid()) {

@@ -57,6 +57,8 @@ class GraphTask {
   std::vector<Tensor> results;
   std::vector<std::function<void()>> callbacks;
   bool keep_graph = false;  // nodes keep their saved values
+  // The least number of elements of a result that waits, as it did while a node was recorded.
+  int64_t deferral = kDeferNever;
 
  private:
   uint32_t number(Node* node);

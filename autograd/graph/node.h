@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "aten/engine/deferral.h"
 #include "autograd/graph/inline_vector.h"
 #include "autograd/graph/spin_lock.h"
 #include "core/tensor/tensor.h"
@@ -122,7 +123,7 @@ inline constexpr uint64_t kFirstInQueue = UINT64_MAX;
 
 class Node : public RefCounted {
  public:
-  Node() : sequence_nr_(next_sequence_nr()) {
+  Node() : sequence_nr_(next_sequence_nr()), deferral_(least_deferred()) {
     if (watching_nodes.load(std::memory_order_relaxed)) [[unlikely]]
       observe_creation();
   }
@@ -144,6 +145,8 @@ class Node : public RefCounted {
   virtual void visit_held(OwnedWalk&) const {}
 
   uint64_t sequence_nr() const { return sequence_nr_; }
+  // The least number of elements of a result for which calls waited as the node was recorded.
+  int64_t deferral() const { return deferral_; }
 
   // Edges, one for each differentiable input of the operator.
   ArrayRef<Edge> edges() const { return {edges_.data(), edges_.size()}; }
@@ -209,6 +212,7 @@ class Node : public RefCounted {
   void observe_creation();
 
   uint64_t sequence_nr_;
+  int64_t deferral_ = kDeferNever;
   InlineVector<Edge, 2> edges_;
   InlineVector<InputMetadata, 1> inputs_;
   MadeOnce<NodeHooks> hooks_;

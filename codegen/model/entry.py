@@ -195,6 +195,7 @@ class Entry:
     pointwise: Optional[Expression]
     reduce: Optional[Reduction]
     throws: Row  # the dtypes in which computing either may end in an exception
+    throws_if_zero: tuple[str, ...]  # the arguments of which one is 0 where it does, if known
     keeps_low_bits: bool  # the lowest bits of a result follow from those of the operands
     promote: Optional[Promotion]
     autocast: Mapping[str, Policy]  # by device, or "all"

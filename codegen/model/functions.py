@@ -53,6 +53,7 @@ class ScalarFunction:
     dtypes: Row
     gives: Gives
     throws: Row  # the dtypes of which a call may end in an exception
+    throws_if_zero: Optional[str]  # the argument that is 0 in each such call
     keeps_low_bits: bool  # the lowest bits of a result follow from those of the operands
     derivative: Mapping[str, str]  # by argument, in terms of the arguments and `result`
     holomorphic: bool  # the derivative is that by a complex number, too

@@ -143,6 +143,16 @@ def block_types(e: Entry) -> list[str]:
     return list(dict.fromkeys(d.computes_in for d in computed_dtypes(e)))
 
 
+def divisors(e: Entry) -> int:
+    """The bits of the numbers of a pointwise entry of which one is 0 where computing it throws;
+    none where an element may be to blame.
+    """
+    names = [a.name for a in numbers(e)]
+    if not set(e.throws_if_zero) <= set(names):
+        return 0
+    return sum(1 << names.index(name) for name in e.throws_if_zero)
+
+
 def ignores_sign(e: Entry) -> bool:
     """Whether a pointwise entry gives signed and unsigned integers of one size the same bits, so
     that they share a loop.

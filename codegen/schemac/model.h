@@ -159,6 +159,8 @@ struct Operator {
   // The dtypes in which computing `pointwise` or `reduce` may end in an exception, and whether the
   // lowest bits of a result follow from those of the operands.
   std::vector<std::string> throws;
+  // The arguments of which one is 0 where it does; none where that is not known.
+  std::vector<std::string> throws_if_zero;
   bool keeps_low_bits = false;
   std::optional<std::string> promote;
   // Device or "all", in which dtype it runs there under autocast; none: as called.

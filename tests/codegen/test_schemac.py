@@ -620,10 +620,24 @@ def test_what_is_computed_says_where_it_throws(tmp_path: Path) -> None:
   reduce: {combine: "a + fmod(a, b)"}
   promote: sum
   dtypes: {all: [bool, int8, int64, float32]}
+- func: e(Tensor self, Scalar low, Scalar high) -> Tensor
+  pointwise: self % low + floor_divide(self + 1, high) % low
+  dtypes: {all: [int8, float32]}
+- func: f(Tensor self, Scalar other) -> Tensor
+  pointwise: self % other + self % (other + 1)
+  dtypes: {all: int8}
 """,
     )
-    assert [op["throws"] for op in ops] == [["bool", "int32"], [], [], ["int64"]]
-    assert [op["keeps_low_bits"] for op in ops] == [False, False, True, False]
+    assert [op["throws"] for op in ops] == [
+        ["bool", "int32"],
+        [],
+        [],
+        ["int64"],
+        ["int8"],
+        ["int8"],
+    ]
+    assert [op["throws_if_zero"] for op in ops] == [["other"], [], [], [], ["low", "high"], []]
+    assert [op["keeps_low_bits"] for op in ops] == [False, False, True, False, False, False]
 
 
 def test_the_table_of_functions_is_in_the_model(tmp_path: Path) -> None:
@@ -633,6 +647,7 @@ def test_the_table_of_functions_is_in_the_model(tmp_path: Path) -> None:
   doc: Smooth.
   of: [floating, int64]
   throws: int64
+  throws_if_zero: width
   samples: [-1, 1.5e0]
   ulp: {float32: 2, float64: 2.5}
   ulp_of: one
@@ -659,6 +674,7 @@ def test_the_table_of_functions_is_in_the_model(tmp_path: Path) -> None:
         "dtypes": ["int64", "float16", "bfloat16", "float32", "float64"],
         "gives": "element",
         "throws": ["int64"],
+        "throws_if_zero": "width",
         "keeps_low_bits": False,
         "derivative": {"x": "smooth(result, 2)", "width": 'not_implemented("for tests")'},
         "holomorphic": False,

@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstring>
 
+#include "aten/backend/cpu/convert_vectors.h"
 #include "aten/backend/cpu/non_temporal_stores.h"
 #include "aten/backend/cpu/work_space.h"
 #include "aten/engine/cpu/cascade.h"
@@ -20,8 +21,9 @@ constexpr int64_t kTile = 2048;        // elements
 constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk; a multiple of kTile
 // A row of so many elements is a tile of its own, so that what all rows read is not copied.
 constexpr int64_t kLongRow = 512;
-// Bytes of operands from which on they come from memory.
-constexpr int64_t kLarge = 4 * 1024 * 1024;
+// Bytes of operands from which on they come from memory. Fewer lie in a cache that the cores share:
+// to ask for them ahead takes longer than to wait for them.
+constexpr int64_t kLarge = 32 * 1024 * 1024;
 
 // Where the elements of a value lie in a tile: an operand, or a buffer behind all operands.
 using Place = int;
@@ -46,15 +48,18 @@ void repeat(const void* from, int64_t rows, int64_t row, void* to) {
 }
 // Makes a row of each element.
 void repeat(const void* from, int64_t rows, int64_t row, int64_t item, void* to) {
+  const ConvertVectors& vectors = convert_vectors();
+  const char* const first = static_cast<const char*>(from);
+  char* const place = static_cast<char*>(to);
   switch (item) {
     case 1:
       return repeat<uint8_t>(from, rows, row, to);
     case 2:
       return repeat<uint16_t>(from, rows, row, to);
     case 4:
-      return repeat<uint32_t>(from, rows, row, to);
+      return vectors.repeat_4(first, item, rows, place, row);
     case 8:
-      return repeat<uint64_t>(from, rows, row, to);
+      return vectors.repeat_8(first, item, rows, place, row);
     default:
       return repeat<std::complex<double>>(from, rows, row, to);
   }

@@ -106,6 +106,7 @@ class Facts {
       keeps_low_bits_ = keeps_low_bits_ && (plain || (function && function->keeps_low_bits));
       if (!function) return;
       throws_.insert(throws_.end(), function->throws.begin(), function->throws.end());
+      if (!function->throws.empty()) add_divisor(node, *function);
       check(node, *function, expression, where);
     });
   }
@@ -115,9 +116,27 @@ class Facts {
       if (contains(throws_, dtype)) op_.throws.push_back(dtype);
     }
     op_.keeps_low_bits = keeps_low_bits_;
+    if (op_.pointwise && !op_.throws.empty() && throws_if_zero_alone_)
+      op_.throws_if_zero = throws_if_zero_;
   }
 
  private:
+  // Where a call throws only if an argument of it is 0, and that is an argument of the entry.
+  void add_divisor(const schema::ExprNode& node, const ScalarFunction& function) {
+    const auto& arguments = function.arguments;
+    const auto found = std::find_if(arguments.begin(), arguments.end(), [&](const auto& argument) {
+      return argument.name == function.throws_if_zero;
+    });
+    const auto at = static_cast<std::size_t>(found - arguments.begin());
+    if (found == arguments.end() || at >= node.children.size() ||
+        node.children[at]->kind != ExprKind::Name) {
+      throws_if_zero_alone_ = false;
+      return;
+    }
+    const std::string& name = node.children[at]->text;
+    if (!contains(throws_if_zero_, name)) throws_if_zero_.push_back(name);
+  }
+
   void check(const ExprNode& node, const ScalarFunction& function, const Expression& expression,
              const std::string& where) {
     std::vector<std::string> others;
@@ -141,6 +160,8 @@ class Facts {
   Diagnostics& diagnostics_;
   std::vector<std::string> computed_;
   std::vector<std::string> throws_;
+  std::vector<std::string> throws_if_zero_;
+  bool throws_if_zero_alone_ = true;
   bool keeps_low_bits_ = true;
 };
 

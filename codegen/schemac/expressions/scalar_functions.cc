@@ -126,6 +126,7 @@ class Reader {
         {"of", &Reader::read_of},
         {"gives", &Reader::read_gives},
         {"throws", &Reader::read_throws},
+        {"throws_if_zero", &Reader::read_throws_if_zero},
         {"keeps_low_bits", &Reader::read_keeps_low_bits},
         {"reference", &Reader::read_reference},
         {"samples", &Reader::read_samples},
@@ -162,6 +163,22 @@ class Reader {
   void read_doc(const Field& field) { function_.doc = file_.text(field).text(); }
   void read_of(const Field& field) { function_.dtypes = dtypes(field); }
   void read_throws(const Field& field) { function_.throws = dtypes(field); }
+  void read_throws_if_zero(const Field& field) {
+    const SourceText text = file_.text(field);
+    const std::vector<std::string> known = argument_names();
+    if (!contains(known, text.text()))
+      throw SchemaError(text.diagnostic(0,
+                                        "'throws_if_zero' names '" + text.text() +
+                                            "', which is no argument of " + function_.text(),
+                                        schema::did_you_mean(text.text(), known)));
+    function_.throws_if_zero = text.text();
+  }
+  std::vector<std::string> argument_names() const {
+    std::vector<std::string> names;
+    for (const ScalarFunction::Argument& argument : function_.arguments)
+      names.push_back(argument.name);
+    return names;
+  }
   void read_gives(const Field& field) {
     const SourceText text = file_.text(field);
     if (text.text() != "truth" && text.text() != "element")
@@ -190,9 +207,7 @@ class Reader {
     }
     for (const Field& row : file_.fields(field.value, diagnostics_)) {
       const std::string& name = row.key.text;
-      std::vector<std::string> known;
-      for (const ScalarFunction::Argument& argument : function_.arguments)
-        known.push_back(argument.name);
+      const std::vector<std::string> known = argument_names();
       if (contains(known, name)) {
         add_derivative(name, row);
       } else {
@@ -312,6 +327,9 @@ class Reader {
                          "leave it out under 'throws', or name it under 'of'"));
       break;
     }
+    if (!function_.throws_if_zero.empty() && function_.throws.empty())
+      diagnostics_.add(head.key.error("'" + function_.text() + "' has 'throws_if_zero' alone",
+                                      "name the dtypes in which it throws under 'throws'"));
     for (const Word& word : ulp_words_) {
       if (contains(function_.dtypes, word.text)) continue;
       diagnostics_.add(
@@ -444,6 +462,7 @@ void ScalarFunctions::add_model(const std::string& json) {
     if (!entry.at("function").is_null()) function.function = entry.at("function");
     function.dtypes = entry.at("dtypes").get<std::vector<std::string>>();
     function.throws = entry.at("throws").get<std::vector<std::string>>();
+    if (!entry.at("throws_if_zero").is_null()) function.throws_if_zero = entry.at("throws_if_zero");
     function.gives_truth = entry.at("gives") == "truth";
     function.keeps_low_bits = entry.at("keeps_low_bits");
     function.holomorphic = entry.at("holomorphic");

@@ -9,6 +9,7 @@
 //     function: remainder
 //     of: [bool, real]
 //     throws: [bool, integral]
+//     throws_if_zero: b
 //
 // docs/scalar-functions.md says what each key means.
 //
@@ -51,6 +52,8 @@ struct ScalarFunction {
   std::string section;              // the heading that it stands under
   std::vector<std::string> dtypes;  // that it can be of
   std::vector<std::string> throws;  // of which a call may end in an exception
+  // The argument that is 0 in each such call; empty where others may throw, too.
+  std::string throws_if_zero;
   bool gives_truth = false;
   bool keeps_low_bits = false;  // the lowest bits of a result follow from those of the operands
   std::string reference;        // a function of NumPy or SciPy

@@ -107,6 +107,42 @@ def test_a_convolution(setting: int) -> None:
         close(y, expected)
 
 
+def _backward(inside: bool) -> List[Tensor]:
+    """The gradients of a loss of a block, by backward in it or behind it."""
+    generator = treadle.Generator().manual_seed(3)
+    x = treadle.randn(2, 3, 17, 14, generator=generator).requires_grad_()
+    w = treadle.randn(4, 3, 3, 3, generator=generator).requires_grad_()
+    with treadle.fuse(least=0):
+        loss = (conv2d(x, w).relu() * 2).sum()
+        if inside:
+            loss.backward()
+    if not inside:
+        loss.backward()
+    return [x.grad, w.grad]
+
+
+def test_backward_behind_the_block_fuses_as_in_it() -> None:
+    inside, behind = _backward(True), _backward(False)
+    for a, b in zip(inside, behind):
+        assert ways(a)[-1] == ways(b)[-1] != "in one pass"
+    assert not treadle.fusion.is_enabled()
+    assert all(treadle.equal(a, b) for a, b in zip(inside, behind))
+
+
+def test_backward_where_nothing_may_wait_computes_at_once() -> None:
+    x = treadle.randn(2, 300, requires_grad=True)
+    with treadle.fuse(least=0):
+        loss = (x * x).sum()
+        second = (x * x).sum()
+    with treadle.fuse(enabled=False):
+        loss.backward()
+        assert not waits(x.grad)
+    expected = x.grad.clone()
+    second.backward()  # on top of the gradient that is there
+    assert waits(x.grad)
+    assert treadle.equal(x.grad, 2 * expected)
+
+
 def test_the_kernel_gives_the_bits_of_conv2d() -> None:
     x, w = treadle.randn(2, 8, 32, 32), treadle.randn(16, 8, 3, 3)
     with treadle.fuse(least=0):
@@ -334,11 +370,19 @@ with treadle.fuse():
     convolution = measure(train)
     a, b = treadle.randn(300, 300), treadle.randn(300, 300)
     product = measure(lambda: matmul(a, b).sum().item())
+x.grad = w.grad = None
+def train_behind():
+    with treadle.fuse():
+        loss = conv2d(x, w, padding=(1, 1)).relu().mul(2).sum()
+    loss.backward()
+    return x.grad.sum().item() + w.grad.sum().item()
+behind = measure(train_behind)
+with treadle.fuse():
     def distances():
         aa = meta.reindex(a, (300, 300, 300), ["i0", "i2"])
         return (aa - b).abs().sum(2)[0, 0].item()
     pieces = measure(distances)
-print(json.dumps([tensors, products, convolution, product, pieces]))
+print(json.dumps([tensors, products, convolution, behind, product, pieces]))
 """
 
 
@@ -349,9 +393,10 @@ def test_peak_memory() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    tensors, products, convolution, product, pieces = json.loads(done.stdout)
+    tensors, products, convolution, behind, product, pieces = json.loads(done.stdout)
     assert products > 100 << 20
     assert convolution < 12 * tensors + (4 << 20), (convolution, tensors)
+    assert behind < 12 * tensors + (4 << 20), (behind, tensors)
     assert product < 24 << 20 and pieces < 24 << 20, (product, pieces)
 
 

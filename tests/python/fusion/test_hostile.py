@@ -181,6 +181,8 @@ def test_errors_come_at_the_call() -> None:
             y + treadle.zeros(4)
         with pytest.raises((RuntimeError, ZeroDivisionError)):
             n // n
+        with pytest.raises((RuntimeError, ZeroDivisionError)):
+            (n + 1) // 0
         assert y.tolist() == [1, 1, 1]
 
 

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Iterator
+from typing import Any, Callable, Dict, Iterator, Tuple
 
 import pytest
 
 import treadle
+from treadle import Tensor
 from treadle.fusion import Group, explain
 
 
@@ -151,6 +152,24 @@ def test_explanation() -> None:
     assert str(explain(y)) == "nothing waits"
 
 
+@pytest.mark.parametrize("divisor", [3, -1, -7, True])
+@pytest.mark.parametrize("dtype", [treadle.int8, treadle.int32, treadle.int64])
+def test_a_division_by_a_number_that_is_not_0_waits(divisor: int, dtype: treadle.dtype) -> None:
+    x = treadle.arange(-128, 128).to(dtype)
+
+    def program() -> Tuple[Tensor, ...]:
+        return x // divisor, x % divisor, treadle.fmod(x, divisor) + 1
+
+    expected = program()
+    with treadle.fuse(least=0):
+        found = program()
+        assert len(explain().groups) == 1
+        in_place = x + 0
+        in_place //= divisor
+        assert waits(in_place)
+    assert all(treadle.equal(*pair) for pair in zip((*found, in_place), (*expected, expected[0])))
+
+
 def test_totals_end_a_group() -> None:
     for n in (5000, 4096 * 16, 4096 * 16 + 1, 300_001):
         for dtype in (treadle.float32, treadle.bfloat16, treadle.float64, treadle.int64):
@@ -190,3 +209,82 @@ def test_groups_of_several_shapes_say_why() -> None:
         assert len(explain(b).groups) == 2
         assert explain(b).bytes_saved == 0
     assert repr(explain(x)) == "<Explanation of 0 groups, 0 bytes saved>"
+
+
+def _rows(a: Tensor) -> Tensor:
+    return a.sum(1)
+
+
+# What computes a value, what reads it, and why the two are not one group; x is of (200, 40).
+APART: Dict[str, Tuple[Callable[..., Any], ...]] = {
+    "all elements are folded with it, and here rows": (
+        lambda x: (x * 2, None),
+        lambda a: (a.sum(), a.sum(1)),
+    ),
+    "rows are folded with it, and here all elements": (
+        lambda x: (x * 2, None),
+        lambda a: (a.sum(1), a.sum()),
+    ),
+    "rows of another length are folded with it": (
+        lambda x: (x.reshape(2, 100, 40) * 2, None),
+        lambda a: (a.sum((1, 2)), a.sum(2)),
+    ),
+    "it folds rows, which have to be there first": (
+        lambda x: (x * 2, _rows),
+        lambda r: r.reshape(1, 200) * treadle.ones(2, 200),
+    ),
+    "it needs folds of rows, which have to be there first": (
+        lambda x: (x * 2, lambda a: a.sum(1) + 1),
+        lambda r: r.sum(),
+    ),
+    "it folds all elements, which have to be there first": (
+        lambda x: (x * 2, treadle.sum),
+        lambda s: s + treadle.ones(200, 40),
+    ),
+    "it is of another shape": (
+        lambda x: (x[:1] * 2, None),
+        lambda a: a + treadle.ones(200, 40),
+    ),
+    "it is read through a view": (
+        lambda x: (x * 2, None),
+        lambda a: a.reshape(100, 80).sum(1),
+    ),
+    "a pass would have too many operands": (
+        lambda x: (x * 2, None),
+        lambda a: _long_sum(a, 40),
+    ),
+}
+
+
+def _long_sum(a: Tensor, terms: int) -> Tensor:
+    for _ in range(terms):
+        a = a + treadle.ones(200, 40)
+    return a
+
+
+@pytest.mark.parametrize("reason", APART)
+def test_why_apart(reason: str) -> None:
+    first, then = APART[reason]
+    with treadle.fuse(least=0):
+        value, fold = first(treadle.randn(200, 40))
+        read = then(value if fold is None else fold(value))
+        explained = explain()
+    del read
+    found = [r.why_apart for g in explained.groups for r in g.group.reads if r.why_apart]
+    assert found == [reason]
+
+
+def test_why_apart_of_what_else_is_read() -> None:
+    x = treadle.randn(200, 40)
+    with treadle.fuse(least=0):
+        a = x * 2
+        later = a.sum() + treadle.ones(200, 40)
+        both = (later + a, a + a.sum(1).reshape(-1, 1)[:1])
+        explained = explain()
+    del both
+    assert [r.why_apart for g in explained.groups for r in g.group.reads if r.why_apart] == [
+        "it folds all elements, which have to be there first",
+        "what else is read with it is computed later",
+        "what else is read with it is computed later",
+        "it folds rows, which have to be there first",
+    ]

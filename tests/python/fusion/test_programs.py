@@ -76,6 +76,11 @@ def _with_number(p: Program) -> None:
     p.values.append(f(p.any(), p.draw.choice([2, -1, 0.5, 1.7])))
 
 
+def _divide_by_number(p: Program) -> None:
+    f: Callable = p.draw.choice([treadle.floor_divide, treadle.remainder, treadle.fmod])
+    p.values.append(f(p.any(), p.draw.choice([3, -1, 0, 1.5])))
+
+
 def _where(p: Program) -> None:
     p.values.append(treadle.where(p.any() > 0, p.any(), p.any()))
 
@@ -156,6 +161,7 @@ STEPS = (
     *(_unary,) * 3,
     *(_binary,) * 5,
     *(_with_number,) * 3,
+    _divide_by_number,
     *(_view,) * 3,
     *(_drop,) * 3,
     _where,
