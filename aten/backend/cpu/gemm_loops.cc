@@ -604,6 +604,19 @@ struct Gemm {
     }
   }
 
+  // One or two rows have so few sums for each vector of columns that the additions of a sum, which
+  // wait for each other, take longer than the transposition. AVX3 then uses the loop of AVX2: the
+  // sums of two vectors of half the length take turns, and no more columns are read at a time.
+  template <int rows>
+  static void one_or_two_rows_by_columns(const View& a, const View& b, const Target& c) {
+#if HWY_TARGET == HWY_AVX3 && (HWY_TARGETS & HWY_AVX2)
+    N_AVX2::Gemm<T>::template few_rows_by_columns<rows>(a, b,
+                                                        {c.data, c.row, c.column, c.alpha, c.beta});
+#else
+    few_rows_by_columns<rows>(a, b, c);
+#endif
+  }
+
   // The rows of A, which are contiguous, by one column.
   static void dots(const View& a, const View& b, const Target& c) {
     const C* y = as_plain(b.data);
@@ -672,9 +685,9 @@ struct Gemm {
     } else if (right->row_stride == 1) {
       switch (left->rows) {
         case 1:
-          return few_rows_by_columns<1>(*left, *right, to);
+          return one_or_two_rows_by_columns<1>(*left, *right, to);
         case 2:
-          return few_rows_by_columns<2>(*left, *right, to);
+          return one_or_two_rows_by_columns<2>(*left, *right, to);
         case 3:
           return few_rows_by_columns<3>(*left, *right, to);
         case 4:

@@ -12,21 +12,23 @@
 namespace treadle::simd {
 namespace {
 
-constexpr int64_t kBlock = 512;        // elements of a buffer
+constexpr int64_t kBlock = 2048;       // elements of a buffer, of at most 4 bytes
 constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk; a multiple of kBlock
 
 // Where an operand is strided, broadcast or of another dtype.
 void run_strided(const PointwiseCall& call, PointwiseBlock* block, ScalarType result) {
-  constexpr int64_t kBytes = kBlock * 16;  // of the largest elements
+  constexpr int64_t kBytes = kBlock * 4;
   TileOperand operands[kMaxPointwiseInputs + 1];
   for (int k = 0; k < call.inputs; ++k) operands[k] = {call.in[k], call.compute, false};
   operands[call.inputs] = {call.out, result, true};
   const Tiles tiles({operands, static_cast<size_t>(call.inputs) + 1},
                     {call.shape, static_cast<size_t>(call.dims)});
+  const int64_t item = std::max(item_size(call.compute), item_size(result));
+  const int64_t elements = std::min(kBlock, kBytes / item);
   parallel_for(call.numel, kGrain, [&](int64_t begin, int64_t end) {
     // Small enough for the stack; uninitialised, for most calls use few of them.
     alignas(64) char room[kMaxPointwiseInputs + 1][kBytes];
-    const TileBuffers buffers{room[0], kBytes, kBlock};
+    const TileBuffers buffers{room[0], kBytes, elements};
     tiles.run(begin, end, buffers, end - begin, [&](void* const* at, int64_t n) {
       block(at[call.inputs], at, call.scalars, n, Pass::InOrder);
     });

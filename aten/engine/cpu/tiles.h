@@ -77,6 +77,9 @@ class Tiles {
   // The same where an operand needs no rows, has one for all of them, or one element for each. To
   // fill a buffer with several rows then costs less than a piece for each row.
   static constexpr int64_t kLongEvenRow = 512;
+  // Elements of a piece of a longer row where an operand has one for the row: the buffer is filled
+  // with it once, and serves all of the row's pieces.
+  static constexpr int64_t kRepeated = 512;
   static constexpr int64_t kLine = 16;  // elements, which fill a cache line or more than one
 
   // How a loop gets at an operand.
@@ -143,9 +146,13 @@ class Tiles {
   // Pieces of rows, each as long as the row where no operand needs a buffer.
   template <class Body>
   void run_rows(int64_t begin, int64_t end, Piece& piece, const Body& body) const {
-    bool is_buffered = false;
-    for (int k = 0; k < count_; ++k) is_buffered |= !access_[k].has_unit_rows;
-    const int64_t limit = is_buffered ? std::min(piece.buffers.elements, piece.most) : piece.most;
+    int64_t limit = piece.most;
+    for (int k = 0; k < count_; ++k) {
+      const Access& a = access_[k];
+      if (!a.has_unit_rows) limit = std::min(limit, piece.buffers.elements);
+      if (!a.is_written && a.inner == 0 && !a.is_constant && row_ > 2 * kRepeated)
+        limit = std::min(limit, kRepeated);
+    }
     int64_t& column = piece.index.back();
     void* at[kMaxOperands];
     for (int64_t from = begin; from < end;) {

@@ -126,6 +126,26 @@ def test_a_column_of_rows_has_the_same_bits_as_rows(dtype):
     assert treadle.equal(by_columns[:3] @ right, expected[:3])
 
 
+@pytest.mark.parametrize("terms", [7, 64, 250, 300, 520, 777, 1040])
+@pytest.mark.parametrize(
+    "dtype", [treadle.float32, treadle.float64, treadle.bfloat16, treadle.float16], ids=str
+)
+def test_one_row_by_columns_has_the_bits_of_a_row_of_many(terms, dtype):
+    """Whether its sums are of one piece or several, an odd number too, and of few columns."""
+    batch = _numbers(8, terms, dtype=dtype)
+    for columns in (3, 10, 16, 33, 70):
+        weight = _numbers(columns, terms, dtype=dtype)
+        expected = functional.linear(batch, weight)
+        for row in range(2):
+            one = functional.linear(batch[row : row + 1], weight)
+            assert treadle.equal(one, expected[row : row + 1]), (columns, row)
+
+
+def test_one_row_by_a_large_matrix_has_the_bits_of_a_row_of_many():
+    batch, weight = treadle.randn(8, 1030), treadle.randn(2100, 1030)
+    assert treadle.equal(functional.linear(batch[:1], weight), functional.linear(batch, weight)[:1])
+
+
 @pytest.mark.parametrize("addend", [(40, 30), (1, 30), (30,), (40, 1), (1,), ()])
 @pytest.mark.parametrize("terms", [3, 300, 5000])
 def test_addmm_adds_last(addend, terms):

@@ -9,11 +9,12 @@ import pytest
 
 import treadle
 
-SHAPES = [(7, 3), (1, 2), (12_345, 3), (2001, 17), (999, 65), (700, 196), (300, 511), (50, 2049)]
+SHAPES = [(7, 3), (1, 2), (12_345, 3), (2001, 17), (2000, 49), (999, 65), (700, 196), (300, 511)]
+SHAPES += [(40, 1030), (50, 2049)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.uint8])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.uint8, np.complex128])
 def test_rows(kind: type, shape: tuple) -> None:
     rows, columns = shape
     random = np.random.default_rng(0)
