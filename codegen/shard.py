@@ -6,6 +6,7 @@ changes one file of each kind, and seldom a second file of kernels.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from dataclasses import dataclass
 from .library import Library
 from .model.entry import Entry, Model
 from .operators import elements
+
+
+ROOM_STEP = 8  # loops
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,14 @@ def by_kernels(model: Model, shards: int) -> Placement:
     """Shards that take about the same time to compile: hashing with bounded loads.
 
     The time grows with the loops of the kernels. The names with most of them go first, each to the
-    shard of its hash or to the next one that has room. So a new name moves few others, if any.
+    shard of its hash or to the next one that has room. So a new name moves few others, if any. The
+    room grows in steps: where it grows, many names move.
     """
     loops = {
         name: sum(elements.loop_count(e) for e in group) for name, group in model.by_name.items()
     }
-    room = [sum(loops.values()) * 9 // (8 * shards)] * shards
+    mean = sum(loops.values()) / shards
+    room = [math.ceil(mean * 9 / 8 / ROOM_STEP) * ROOM_STEP] * shards
     found = {}
     for name in sorted(loops, key=lambda name: (-loops[name], _hash(name), name)):
         first = _hash(name) % shards
