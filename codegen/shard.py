@@ -15,7 +15,6 @@ from .library import Library
 from .model.entry import Entry, Model
 from .operators import elements
 
-
 ROOM_STEP = 8  # loops
 
 
