@@ -83,7 +83,7 @@ class Exchange {
     }
   }
   void finish() {
-    // What was sent has mostly gone when the messages of the others are there.
+    // Sends come last: they have mostly gone when the messages of the others are there.
     for (const Direction direction : {Direction::Receive, Direction::Send})
       for (Begun& each : begun_)
         if (!each.transfer || each.transfer->direction == direction) wait(&each);
@@ -332,8 +332,8 @@ void broadcast(Exchange& exchange, const Call& call) {
 
 // Pairs of ranks exchange what the spans say; a function without inputs for one side has none.
 //
-// What a rank gives is offered before what it wants. In the other order data would come while the
-// thread of the call still holds Gloo's lock of the connection, for which Gloo's thread spins.
+// Sends begin before receives. In the other order data would come while the thread of the call
+// still holds Gloo's lock of the connection, for which Gloo's thread spins.
 void all_gather(Exchange& exchange, const Call& call) {
   const Span mine = call.inputs[0];
   for (int i = 1; i < exchange.size; ++i) exchange.send(exchange.peer(i), mine.data, mine.bytes);

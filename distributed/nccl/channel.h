@@ -53,7 +53,7 @@ class NcclEngine::Channel {
   bool drain(Deadline end);
 
  private:
-  // What both ranks say about a message before it goes.
+  // A description of a message, which both ranks exchange before it goes.
   struct Note {
     uint64_t key = 0, bytes = 0;
     NcclId id{};  // for the first one

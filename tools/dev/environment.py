@@ -147,10 +147,18 @@ def virtual_environment(
     base = os.path.realpath(base or getattr(sys, "_base_executable", sys.executable))
     digest = hashlib.sha256(key + f"{base} {sys.version}".encode()).hexdigest()
     stamp = folder / "treadle.stamp"
+
+    def is_made() -> bool:
+        has_python = (folder / "bin" / "python").exists()
+        return has_python and stamp.exists() and stamp.read_text() == digest
+
+    if is_made():
+        return False
     with _one_at_a_time():
-        is_made = (folder / "bin" / "python").exists() and stamp.exists()
-        if is_made and stamp.read_text() == digest:
+        if is_made():  # by the run that this one waited for
             return False
+        if folder.is_symlink():  # to the environment of another checkout, which keeps it
+            folder.unlink()
         with step(f"{title} into {folder.relative_to(ROOT)}"):
             command = [base, "-m", "venv", "--clear", str(folder)]
             run_quietly(command, "making a virtual environment")

@@ -87,3 +87,15 @@ def test_an_environment_is_made_by_one_run_at_a_time(
     for run in runs:
         run.join()
     assert len(made) == 2
+
+
+def test_the_environment_of_another_checkout_stays(
+    environment: ModuleType, made: list[list[str]], tmp_path: Path
+) -> None:
+    others, folder = tmp_path / "others", tmp_path / "environment"
+    others.mkdir()
+    (others / "treadle.stamp").write_text("that of the other checkout")
+    folder.symlink_to(others)
+    assert environment.virtual_environment(folder, ["x"], b"1", "Packages")
+    assert not folder.is_symlink()
+    assert (others / "treadle.stamp").read_text() == "that of the other checkout"

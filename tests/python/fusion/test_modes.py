@@ -215,7 +215,8 @@ def _rows(a: Tensor) -> Tensor:
     return a.sum(1)
 
 
-# What computes a value, what reads it, and why the two are not one group; x is of (200, 40).
+# The function that computes a value, the one that reads it, and why they are not one group; x is
+# of (200, 40).
 APART: Dict[str, Tuple[Callable[..., Any], ...]] = {
     "all elements are folded with it, and here rows": (
         lambda x: (x * 2, None),

@@ -19,7 +19,7 @@ INTEGERS = [
     treadle.int64,
     treadle.uint64,
 ]
-# What int32 does not hold, or only just.
+# Numbers that int32 does not hold, or only just.
 BORDERS = [
     np.nan,
     np.inf,

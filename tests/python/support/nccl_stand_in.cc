@@ -149,7 +149,7 @@ struct Piece {
   size_t bytes;
 };
 
-// What a rank says before the bytes of a message.
+// The head of a message, which goes before its bytes.
 struct Head {
   uint64_t kind, bytes;
 };

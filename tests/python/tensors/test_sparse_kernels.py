@@ -64,7 +64,7 @@ def test_a_row_of_a_product_keeps_the_digits_of_many_terms() -> None:
 
 
 def _repeated(call: Any, threads: Tuple[int, ...] = (1, 2, 3)) -> Any:
-    """What a call returns with so many threads, as NumPy arrays."""
+    """The results of a call with so many threads, as NumPy arrays."""
     before = treadle.get_num_threads()
     try:
         for count in threads:
