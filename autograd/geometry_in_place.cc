@@ -24,7 +24,7 @@
 #include "autograd/meta.h"
 #include "autograd/record.h"
 #include "autograd/view.h"
-#include "core/base/quiescence.h"
+#include "core/threads/quiescence.h"
 
 namespace treadle::autograd {
 namespace {

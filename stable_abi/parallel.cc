@@ -1,7 +1,7 @@
 // torch_parallel_for: the extension's loops on the library's threads.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 #include <algorithm>
 #include <atomic>

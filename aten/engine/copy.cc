@@ -10,7 +10,7 @@
 #include "aten/engine/loop_geometry.h"
 #include "aten/engine/overlap.h"
 #include "aten/engine/resolve.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle {
 namespace {

@@ -16,7 +16,7 @@
 #include "aten/ops/lt.h"
 #include "aten/ops/mul.h"
 #include "aten/ops/where.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle {
 namespace {

@@ -12,7 +12,7 @@
 #include "aten/ops/mean.h"
 #include "aten/ops/prod.h"
 #include "aten/ops/sum.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle {
 namespace {

@@ -14,7 +14,7 @@
 #include "aten/engine/backends/device_copy.h"
 #include "aten/engine/copy.h"
 #include "core/base/outside_dtypes.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle {
 namespace {

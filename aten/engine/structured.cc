@@ -9,7 +9,7 @@
 #include "aten/engine/overlap.h"
 #include "aten/engine/stored_types.h"
 #include "aten/engine/strides/view_shapes.h"
-#include "core/base/quiescence.h"
+#include "core/threads/quiescence.h"
 
 namespace treadle {
 namespace {

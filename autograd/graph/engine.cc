@@ -17,8 +17,8 @@
 #include "autograd/graph/nesting.h"
 #include "autograd/meta.h"
 #include "autograd/saved_tensor.h"
-#include "core/base/quiescence.h"
 #include "core/dispatch/profiler.h"
+#include "core/threads/quiescence.h"
 
 namespace treadle::autograd {
 namespace {

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/base/small_blocks.h"
+
 namespace treadle {
 
-class RefCounted {
+class RefCounted : public InSmallBlock {
  public:
   RefCounted() = default;
   RefCounted(const RefCounted&) = delete;

@@ -1,8 +1,8 @@
 // The CPU's allocator.
 //
-// Small blocks come from malloc. Large ones come from the system page by page. The first touch of a
-// fresh page costs more than most operators spend on it. So freed pages are kept for the next
-// requests, which may take a part of them.
+// Small blocks are those of small_blocks.h. Large ones come from the system page by page. The first
+// touch of a fresh page costs more than most operators spend on it. So freed pages are kept for the
+// next requests, which may take a part of them.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -19,15 +19,17 @@
 #include <cstdlib>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/fork_safe_mutex.h"
+#include "core/base/small_blocks.h"
 
 namespace treadle {
 namespace {
 
-constexpr size_t kSmall = 1024;             // up to here malloc's alignment of 16 will do
+constexpr size_t kSmall = 1024;             // up to here an alignment of 16 will do
 constexpr size_t kLarge = size_t{1} << 17;  // from here on, whole pages of the system
 constexpr size_t kAlignment = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
@@ -307,7 +309,7 @@ class CpuAllocator final : public Allocator {
     if (nbytes == 0) return nullptr;
     void* data = nullptr;
     if (nbytes <= kSmall) [[likely]] {
-      data = std::malloc(nbytes);
+      data = allocate_small(nbytes);
     } else if (kUsePages && nbytes >= kLarge) {
       data = nbytes < kMaxRequest ? allocate_large(size_class(nbytes)) : nullptr;
     } else {
@@ -325,7 +327,7 @@ class CpuAllocator final : public Allocator {
     if (nbytes == 0) return;
     count(-static_cast<int64_t>(nbytes));
     if (nbytes <= kSmall) [[likely]] {
-      std::free(data);
+      give_small_block(data, nbytes);
     } else if (kUsePages && nbytes >= kLarge) {
       kept_pages().give(data, size_class(nbytes));
     } else {
@@ -334,6 +336,13 @@ class CpuAllocator final : public Allocator {
   }
 
  private:
+  static void* allocate_small(size_t size) {
+    try {
+      return take_small_block(size);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
   static void* allocate_large(size_t size) {
     KeptPages& kept = kept_pages();
     if (void* data = kept.take(size)) return data;

@@ -66,7 +66,7 @@ StorageImpl::StorageImpl(size_t nbytes, Device device)
 StorageImpl::StorageImpl(void* data, size_t nbytes, Device device, std::function<void()> release,
                          bool writable)
     : data_(data), nbytes_(nbytes), device_(with_index(device)), writable_(writable) {
-  if (release) release_ = new std::function<void()>(std::move(release));
+  if (release) release_ = new Release(std::move(release));
 }
 
 IntrusivePtr<StorageImpl> StorageImpl::without_memory(size_t nbytes, Device device) {
@@ -120,7 +120,7 @@ StorageImpl::~StorageImpl() {
   if (allocator_) {
     if (data_ && !has_lent_) allocator_->deallocate(data_, nbytes_, device_);
   } else if (release_) {
-    (*release_)();
+    release_->run();
     delete release_;
   }
 }
@@ -199,9 +199,9 @@ std::function<void()> StorageImpl::replace_memory(void* data, std::function<void
         allocator->deallocate(data, nbytes, device);
       };
   } else if (release_) {
-    former = std::move(*release_);
+    former = std::move(release_->run);
   }
-  auto* owner = new std::function<void()>(std::move(release));
+  auto* owner = new Release(std::move(release));
   delete release_;
   release_ = owner;
   allocator_ = nullptr;

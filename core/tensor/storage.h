@@ -119,6 +119,12 @@ class StorageImpl final : public RefCounted {
  private:
   class Change;  // while one lives, no other code may change or hold the memory
 
+  // Frees the memory of other code.
+  struct Release final : InSmallBlock {
+    explicit Release(std::function<void()> run) : run(std::move(run)) {}
+    std::function<void()> run;
+  };
+
   static constexpr uint8_t kShrunk = 1, kPending = 2, kReadByPending = 4;
   void set_care(uint8_t bit, bool on) noexcept {
     if (on)
@@ -137,8 +143,8 @@ class StorageImpl final : public RefCounted {
   IntrusivePtr<PendingValue> pending_;
   size_t nbytes_ = 0;
   Allocator* allocator_ = nullptr;
-  std::function<void()>* release_ = nullptr;  // owned; null for allocated memory
-  std::atomic<uint64_t> holders_{0};          // counts by kind, and a bit for a Change
+  Release* release_ = nullptr;        // owned; null for allocated memory
+  std::atomic<uint64_t> holders_{0};  // counts by kind, and a bit for a Change
   std::atomic<uint32_t> version_{0};
   Device device_;
   bool writable_ = true;

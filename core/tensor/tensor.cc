@@ -62,9 +62,10 @@ int64_t elements_in(const StorageImpl& storage, int64_t item) {
 
 // Only strided tensors have a geometry that may be changed, or seen in another way.
 void require_strided(Layout layout) {
-  check<ErrorKind::NotImplemented>(layout == Layout::Strided,
-                                   "expected a strided tensor, got one of layout ", name_of(layout),
-                                   "; call to_dense()");
+  if (layout == Layout::Strided) [[likely]]
+    return;
+  fail<ErrorKind::NotImplemented>("expected a strided tensor, got one of layout ", name_of(layout),
+                                  "; call to_dense()");
 }
 
 [[gnu::cold]] void require_not_quantized(ScalarType dtype) {
@@ -115,6 +116,22 @@ TensorImpl::TensorImpl(Storage storage, ScalarType dtype, IntList sizes, IntList
   refresh();
   inference_ = inference_enabled();
   layers_ = first_layers();
+}
+
+TensorImpl::TensorImpl(const TensorImpl& base, IntList sizes, IntList strides, int64_t offset)
+    : storage_(base.storage_),
+      sizes_(sizes),
+      strides_(strides),
+      offset_(offset),
+      version_source_(base.version_source_),
+      dtype_(base.dtype_),
+      device_(base.device_),
+      inference_(base.inference_),
+      conjugated_(base.conjugated_),
+      negated_(base.negated_) {
+  refresh();
+  layers_ = static_cast<LayerMask>(base.layers_ & layer_bit(Layer::Resolve));
+  set_layer(Layer::Autograd, inference_);
 }
 
 TensorImpl::TensorImpl(Layout layout, Device device, ScalarType dtype, IntList sizes)
@@ -235,24 +252,17 @@ Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, De
 
 namespace {
 
-[[gnu::always_inline]] inline IntrusivePtr<TensorImpl> new_alias(const Tensor& base,
-                                                                 ScalarType dtype, IntList sizes,
-                                                                 IntList strides, int64_t offset) {
+[[gnu::always_inline]] inline void require_inside(const StorageImpl& storage, ScalarType dtype,
+                                                  IntList sizes, IntList strides, int64_t offset) {
   check<ErrorKind::Runtime>(sizes.size() == strides.size(),
                             "expected as many strides as sizes, got sizes = ", sizes,
                             " and strides = ", strides);
-  const Storage& storage = base.storage();
   const int64_t item = item_size(dtype);
-  const int64_t held = elements_in(*storage, item);
+  const int64_t held = elements_in(storage, item);
   const int64_t numel = checked_numel(sizes, item);
   check<ErrorKind::Runtime>(
       stays_inside(sizes, strides, offset, numel, held), "expected a view inside its storage of ",
       held, " elements, got sizes = ", sizes, ", strides = ", strides, ", offset = ", offset);
-  auto impl = make_intrusive<TensorImpl>(storage, dtype, sizes, strides, offset);
-  impl->share_version_of(*base.impl());
-  impl->set_inference(base.impl()->is_inference());
-  impl->set_layer(Layer::Autograd, base.impl()->is_inference());
-  return impl;
 }
 
 }  // namespace
@@ -261,16 +271,22 @@ Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList str
                 int64_t offset) {
   require_strided(base.layout());
   if (dtype != base.dtype()) require_aligned(*base.storage(), dtype);
-  return Tensor(new_alias(base, dtype, sizes, strides, offset));
+  require_inside(*base.storage(), dtype, sizes, strides, offset);
+  auto impl = make_intrusive<TensorImpl>(base.storage(), dtype, sizes, strides, offset);
+  impl->share_version_of(*base.impl());
+  impl->set_inference(base.impl()->is_inference());
+  impl->set_layer(Layer::Autograd, base.impl()->is_inference());
+  return Tensor(std::move(impl));
 }
 
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
   require_strided(base.layout());
-  auto view = new_alias(base, base.dtype(), sizes, strides, offset);
-  const TensorImpl& impl = *base.impl();
-  if (impl.is_conj() || impl.is_neg()) [[unlikely]]
-    view->set_lazy(impl.is_conj(), impl.is_neg());
-  return Tensor(std::move(view));
+  require_inside(*base.storage(), base.dtype(), sizes, strides, offset);
+  return part_of(base, sizes, strides, offset);
+}
+
+Tensor part_of(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
+  return Tensor(make_intrusive<TensorImpl>(*base.impl(), sizes, strides, offset));
 }
 
 int64_t checked_numel(IntList sizes, int64_t item) {

@@ -22,6 +22,7 @@
 #include "core/base/python_slot.h"
 #include "core/base/scalar.h"
 #include "core/base/scalar_type.h"
+#include "core/base/small_blocks.h"
 #include "core/tensor/storage.h"
 
 namespace treadle {
@@ -30,7 +31,7 @@ class Tensor;
 class WeakTensor;
 
 // The autograd metadata of a tensor; null until needed. It is defined by autograd/.
-class AutogradMetaBase {
+class AutogradMetaBase : public InSmallBlock {
  public:
   virtual ~AutogradMetaBase() = default;
   virtual bool requires_grad() const = 0;
@@ -48,6 +49,9 @@ class TensorImpl : public RefCounted {
   TensorImpl(Storage storage, ScalarType dtype, IntList sizes);
   // A tensor of any geometry. The caller has checked that it stays inside the storage.
   TensorImpl(Storage storage, ScalarType dtype, IntList sizes, IntList strides, int64_t offset);
+  // A strided tensor over the storage of `base`, with its dtype, version count and lazy bits.
+  // Neither Python nor autograd knows it.
+  TensorImpl(const TensorImpl& base, IntList sizes, IntList strides, int64_t offset);
   ~TensorImpl() override;
 
   IntList sizes() const { return sizes_; }
@@ -226,6 +230,9 @@ Tensor empty_strided_tensor(IntList sizes, IntList strides, ScalarType dtype, De
 // inside the storage: RuntimeError otherwise. Shares the version count. It is lazily conjugated or
 // negated if the base is.
 Tensor alias_with_geometry(const Tensor& base, IntList sizes, IntList strides, int64_t offset);
+// The same for a geometry whose elements are among those of `base`, which is strided and inside its
+// storage: nothing is checked.
+Tensor part_of(const Tensor& base, IntList sizes, IntList strides, int64_t offset);
 // The bytes as elements of another dtype. Strides and offset are counted in its elements.
 Tensor alias_as(const Tensor& base, ScalarType dtype, IntList sizes, IntList strides,
                 int64_t offset);

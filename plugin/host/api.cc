@@ -10,10 +10,10 @@
 #include <mutex>
 
 #include "core/base/fork_safe_mutex.h"
-#include "core/base/parallel.h"
 #include "core/device/backend.h"
 #include "core/dispatch/dispatcher.h"
 #include "core/schema/function_schema.h"
+#include "core/threads/parallel.h"
 #include "plugin/host/boundary.h"
 #include "plugin/host/registration.h"
 

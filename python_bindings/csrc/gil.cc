@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/quiescence.h"
+#include "core/threads/quiescence.h"
 
 namespace treadle::python {
 

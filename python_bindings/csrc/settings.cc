@@ -6,9 +6,9 @@
 
 #include "core/base/layers.h"
 #include "core/base/math_switches.h"
-#include "core/base/parallel.h"
 #include "core/device/sync_debug_mode.h"
 #include "core/memory/allocator.h"
+#include "core/threads/parallel.h"
 #include "python_bindings/csrc/arguments/casters.h"
 #include "python_bindings/csrc/arguments/convert.h"
 #include "python_bindings/csrc/devices/default_device.h"

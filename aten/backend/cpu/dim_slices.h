@@ -10,8 +10,8 @@
 
 #include <algorithm>
 
-#include "core/base/parallel.h"
 #include "core/tensor/tensor.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 

@@ -14,7 +14,7 @@
 #include "aten/backend/cpu/gemm_loops.h"
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/work_space.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "aten/backend/cpu/non_temporal_stores.h"
 #include "aten/engine/cpu/tiles.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::simd {
 namespace {

@@ -12,7 +12,7 @@
 #include "aten/engine/cpu/tiles.h"
 #include "aten/engine/promotion.h"
 #include "core/base/error.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::simd {
 namespace {

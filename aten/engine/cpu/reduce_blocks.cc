@@ -12,7 +12,7 @@
 
 #include "aten/backend/cpu/convert.h"
 #include "aten/engine/cpu/cascade.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::simd {
 namespace {

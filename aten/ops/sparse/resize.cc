@@ -15,7 +15,7 @@
 #include "aten/ops/sparse_resize_and_clear_.h"
 #include "aten/ops/to.h"
 #include "aten/ops/view.h"
-#include "core/base/quiescence.h"
+#include "core/threads/quiescence.h"
 
 namespace treadle::composite {
 namespace {

@@ -20,7 +20,7 @@
 #include "aten/ops/transpose_.h"
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/unsqueeze_.h"
-#include "core/base/quiescence.h"
+#include "core/threads/quiescence.h"
 
 namespace treadle::composite {
 namespace {

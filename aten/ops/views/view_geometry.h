@@ -46,6 +46,17 @@ inline SliceRange slice_range(std::optional<int64_t> start, std::optional<int64_
   return {first, static_cast<int64_t>(static_cast<uint64_t>(apart - 1) / by) + 1, step};
 }
 
+// The offset of a view after `steps` steps along a dimension. Without elements there is no address
+// to point to.
+inline int64_t moved_offset(int64_t offset, int64_t steps, int64_t stride, bool empty) {
+  return empty ? offset : moved(offset, steps, stride);
+}
+// The stride of a dimension cut by `range`. A step beyond the end is never taken, whatever its
+// size.
+inline int64_t cut_stride(int64_t stride, const SliceRange& range) {
+  return range.length > 1 ? times(stride, range.step) : stride;
+}
+
 class ViewGeometry {
  public:
   explicit ViewGeometry(const Tensor& t)
@@ -72,8 +83,7 @@ class ViewGeometry {
     sizes_[d] = range.length;
     empty_ |= range.length == 0;
     move(range.first, strides_[d]);
-    // A step beyond the end is never taken, whatever its size.
-    if (range.length > 1) strides_[d] = times(strides_[d], range.step);
+    strides_[d] = cut_stride(strides_[d], range);
   }
   // A new dimension of size 1 before dimension `d`.
   void unsqueeze(size_t d) {
@@ -85,8 +95,7 @@ class ViewGeometry {
 
  private:
   void move(int64_t steps, int64_t stride) {
-    // Without elements there is no address to point to.
-    if (!empty_) offset_ = moved(offset_, steps, stride);
+    offset_ = moved_offset(offset_, steps, stride, empty_);
   }
 
   DimVector sizes_, strides_;

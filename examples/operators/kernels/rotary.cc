@@ -10,7 +10,7 @@
 #include "aten/ops/slice.h"
 #include "aten/ops/sub.h"
 #include "aten/ops/sum_to_size.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 #include "extra_ops/ops/rotary_angles_backward.h"
 
 namespace extra_ops {

@@ -17,7 +17,7 @@
 #include "aten/ops/transpose.h"
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/zeros.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 #include "extra_ops/ops/selective_scan.h"
 #include "extra_ops/ops/selective_scan_backward.h"
 #include "extra_ops/ops/selective_scan_forward.h"

@@ -6,7 +6,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include "core/base/quiescence.h"
+#include "core/threads/quiescence.h"
 #include "python_bindings/csrc/arguments/convert.h"
 #include "python_bindings/csrc/module.h"
 

@@ -118,16 +118,6 @@ class Selector {
       step(items[i], tensors.empty() ? none : tensors[i], rank_ - used);
     return finish();
   }
-  // For one slice, the second most common index.
-  Selection apply_slice(PyObject* item) {
-    slice(item);
-    return finish();
-  }
-  // For one int, the most common index.
-  Selection apply_int(int64_t index) {
-    select(index);
-    return finish();
-  }
 
  private:
   static bool is_simple(PyObject* o) {
@@ -272,11 +262,61 @@ class Selector {
   bool at_once_, changed_ = false;
 };
 
-Selection select_index(const Tensor& self, PyObject* index, Use use) {
-  if (self.dim() > 0) {
-    if (PyLong_CheckExact(index)) return Selector(self, use).apply_int(to_int("index", index));
-    if (PySlice_Check(index)) return Selector(self, use).apply_slice(index);
+// Whether reading the bounds of a slice runs no code of the user, who could change the tensor.
+bool is_plain_slice(PyObject* item) {
+  if (!PySlice_Check(item)) return false;
+  auto* s = reinterpret_cast<PySliceObject*>(item);
+  for (PyObject* bound : {s->start, s->stop, s->step}) {
+    if (bound != Py_None && !PyLong_CheckExact(bound)) return false;
   }
+  return true;
+}
+
+// The view that ints and slices of ints select, by far the most common index: its geometry is
+// written once. Undefined for an index that Selector must read, which also raises the errors.
+Tensor select_plain(const Tensor& self, PyObject* index, Use use) {
+  PyObject* const* items = &index;
+  size_t count = 1;
+  if (PyTuple_CheckExact(index)) {
+    items = &PyTuple_GET_ITEM(index, 0);
+    count = static_cast<size_t>(PyTuple_GET_SIZE(index));
+  }
+  const IntList from = self.sizes();
+  if (count == 0 || count > from.size() || !are_mere_views(self) || self.storage()->needs_care())
+    return Tensor();
+  const IntList steps = self.strides();
+  DimVector sizes, strides;
+  int64_t offset = self.storage_offset();
+  bool empty = self.numel() == 0;
+  for (size_t d = 0; d < count; ++d) {
+    const int64_t size = from[d], stride = steps[d];
+    if (PyLong_CheckExact(items[d])) {
+      int overflow;
+      int64_t at = PyLong_AsLongLongAndOverflow(items[d], &overflow);
+      at += at < 0 ? size : 0;
+      if (overflow || at < 0 || at >= size) return Tensor();
+      offset = shape::moved_offset(offset, at, stride, empty);
+    } else if (is_plain_slice(items[d])) {
+      Py_ssize_t start, stop, step;
+      checked(PySlice_Unpack(items[d], &start, &stop, &step));  // refuses a step of 0
+      const shape::SliceRange range = shape::slice_range(start, stop, step, size);
+      empty |= range.length == 0;
+      offset = shape::moved_offset(offset, range.first, stride, empty);
+      sizes.push_back(range.length);
+      strides.push_back(shape::cut_stride(stride, range));
+    } else {
+      return Tensor();
+    }
+  }
+  for (size_t d = count; d < from.size(); ++d) {
+    sizes.push_back(from[d]);
+    strides.push_back(steps[d]);
+  }
+  Tensor view = part_of(self, sizes, strides, offset);
+  return use == Use::Kept ? autograd::as_view(self, std::move(view)) : view;
+}
+
+Selection select_other(const Tensor& self, PyObject* index, Use use) {
   if (is_tensor(index) && self.dim() > 0) {  // x[rows]
     const Tensor& rows = unwrap(index);
     if (rows.dim() > 0 && rows.dtype() == ScalarType::Int64)
@@ -302,18 +342,19 @@ bool index_overrides(PyObject* index) {
 
 PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
-    // Asked apart, since an integer takes the least time of all.
-    if (!PyLong_CheckExact(index) && index_overrides(index)) [[unlikely]]
-      return call_override_of_method(self, "__getitem__", index);
     const Tensor& tensor = unwrap(self);
-    const Selection selection = select_index(tensor, index, Use::Kept);
+    if (Tensor view = select_plain(tensor, index, Use::Kept); view.defined())
+      return wrap(std::move(view));
+    if (index_overrides(index)) [[unlikely]]
+      return call_override_of_method(self, "__getitem__", index);
+    Selection selection = select_other(tensor, index, Use::Kept);
     if (selection.has_lookup) {
       return wrap(
           run([&] { return aten::index(selection.view, selection.lookups); }, selection.view));
     }
     // x[...] is a separate view, not x itself.
     return wrap(selection.view.is_same(tensor) ? aten::view(tensor, tensor.sizes())
-                                               : selection.view);
+                                               : std::move(selection.view));
   });
 }
 
@@ -334,7 +375,10 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
                            "expected no deletion, a tensor keeps its elements");
     const Tensor& tensor = unwrap(self);
     const bool recorded = is_tensor(value) && autograd::records(unwrap(value));
-    const Selection selection = select_index(tensor, index, recorded ? Use::Kept : Use::Written);
+    const Use use = recorded ? Use::Kept : Use::Written;
+    Selection selection;
+    selection.view = select_plain(tensor, index, use);
+    if (!selection.view.defined()) selection = select_other(tensor, index, use);
     if (!selection.has_lookup && is_number(value)) {
       const Scalar number = to_scalar("setitem", value);
       run([&] { return aten::fill_(selection.view, number); }, selection.view);

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "core/base/quiescence.h"
 #include "core/tensor/shared_memory.h"
+#include "core/threads/quiescence.h"
 #include "python_bindings/csrc/arguments/constants.h"
 #include "python_bindings/csrc/arguments/convert.h"
 #include "python_bindings/csrc/tensors/tensor_object.h"

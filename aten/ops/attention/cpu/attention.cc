@@ -27,7 +27,7 @@
 #include "aten/ops/attention/cpu/row_loops.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/random/cpu/random_blocks.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

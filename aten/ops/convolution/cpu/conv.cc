@@ -20,7 +20,7 @@
 #include "aten/ops/convolution/cpu/conv_unfold.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/to.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

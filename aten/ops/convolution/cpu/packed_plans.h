@@ -14,8 +14,8 @@
 #include "aten/ops/convolution/cpu/onednn_sizes.h"
 #include "core/base/error.h"
 #include "core/base/fork_safe_mutex.h"
-#include "core/base/parallel.h"
 #include "core/tensor/tensor.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu::onednn {
 

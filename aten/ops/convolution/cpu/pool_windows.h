@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/parallel.h"
 #include "core/tensor/tensor.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 

@@ -9,7 +9,7 @@
 #include "aten/ops/_float4_values.h"
 #include "aten/ops/contiguous.h"
 #include "core/base/checked.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::shape {
 

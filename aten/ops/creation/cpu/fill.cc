@@ -10,7 +10,7 @@
 #include "aten/ops/_linspace_.h"
 #include "aten/ops/_local_scalar_dense.h"
 #include "aten/ops/_triangle_indices_.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

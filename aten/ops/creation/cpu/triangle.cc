@@ -7,7 +7,7 @@
 #include "aten/ops/contiguous.h"
 #include "aten/ops/tril.h"
 #include "aten/ops/triu.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

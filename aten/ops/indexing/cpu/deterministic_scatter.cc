@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 

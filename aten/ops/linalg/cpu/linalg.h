@@ -19,8 +19,8 @@
 #include "aten/backend/cpu/work_space.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/contiguous.h"
-#include "core/base/parallel.h"
 #include "core/tensor/tensor.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 

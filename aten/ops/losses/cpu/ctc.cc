@@ -19,7 +19,7 @@
 #include "aten/ops/_ctc_loss_backward.h"
 #include "aten/ops/contiguous.h"
 #include "core/base/error.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

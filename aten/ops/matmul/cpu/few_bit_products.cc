@@ -14,7 +14,7 @@
 #include "aten/ops/_weight_int8pack_mm.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/matmul/cpu/few_bit_loops.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

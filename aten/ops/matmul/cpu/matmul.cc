@@ -7,8 +7,8 @@
 #include "aten/ops/baddbmm.h"
 #include "aten/ops/bmm.h"
 #include "aten/ops/mm.h"
-#include "core/base/parallel.h"
 #include "core/tensor/tensor.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

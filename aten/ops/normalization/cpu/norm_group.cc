@@ -17,7 +17,7 @@
 #include "aten/ops/normalization/cpu/norm_group_pixels.h"
 #include "aten/ops/normalization/cpu/norm_loops.h"
 #include "aten/ops/normalization/cpu/norm_sums.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/ops/contiguous.h"
-#include "core/base/parallel.h"
 #include "core/tensor/tensor.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 

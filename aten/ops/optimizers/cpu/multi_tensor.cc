@@ -9,7 +9,7 @@
 #include "aten/engine/copy.h"
 #include "aten/engine/overlap.h"
 #include "aten/engine/strides/view_shapes.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include "aten/engine/structured.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/frexp.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::shape {
 

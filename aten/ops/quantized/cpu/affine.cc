@@ -7,7 +7,7 @@
 #include "aten/ops/_dequantize_affine.h"
 #include "aten/ops/_quantize_affine.h"
 #include "aten/ops/contiguous.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

@@ -2,7 +2,7 @@
 #include "aten/ops/quantized/cpu/rescale.h"
 
 #include "aten/ops/quantized/cpu/affine.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

@@ -9,9 +9,9 @@
 #include <type_traits>
 
 #include "aten/ops/random/cpu/random_blocks.h"
-#include "core/base/parallel.h"
 #include "core/device/generator.h"
 #include "core/tensor/tensor.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 

@@ -126,7 +126,7 @@ HWY_AFTER_NAMESPACE();
 #include "aten/ops/contiguous.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/to.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::simd {
 

@@ -12,7 +12,7 @@
 #include "aten/ops/grid_sampler_2d.h"
 #include "aten/ops/grid_sampler_3d.h"
 #include "aten/ops/resampling/grid_sampling.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

@@ -7,7 +7,7 @@
 #include "aten/ops/col2im.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/convolution/cpu/conv_unfold.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

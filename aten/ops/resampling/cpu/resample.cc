@@ -15,7 +15,7 @@
 #include "aten/ops/_resample_backward.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/resampling/resample_taps.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

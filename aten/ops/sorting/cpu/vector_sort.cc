@@ -26,7 +26,7 @@
 #include "aten/ops/sorting/cpu/sort_key-inl.h"
 #include "aten/ops/sorting/cpu/sort_key.h"
 #include "aten/ops/sorting/cpu/vector_sort.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 #include "hwy/highway.h"
 
 #ifndef TREADLE_ATEN_CPU_VECTOR_SORT_TABLE

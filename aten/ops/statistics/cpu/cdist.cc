@@ -11,7 +11,7 @@
 #include "aten/ops/expand.h"
 #include "aten/ops/linalg/cpu/linalg.h"
 #include "aten/ops/statistics/cpu/distances.h"
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace treadle::cpu {
 namespace {

@@ -5,7 +5,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 #include <omp.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // Waits for the operators of other threads, through the functions that a language has set.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/quiescence.h"
+#include "core/threads/quiescence.h"
 
 #include <atomic>
 

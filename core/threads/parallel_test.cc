@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-#include "core/base/parallel.h"
+#include "core/threads/parallel.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>
