@@ -20,6 +20,7 @@
 #include "aten/ops/recurrent/gradients.h"
 #include "aten/ops/reductions/gradients.h"
 #include "aten/ops/resampling/gradients.h"
+#include "aten/ops/sorting/gradients.h"
 #include "aten/ops/sparse/gradients.h"
 #include "aten/ops/sparse/gradients_triangular.h"
 #include "aten/ops/special/gradients.h"

@@ -63,9 +63,12 @@ template <class T>
 constexpr Bool signbit(Num<T> a) {
   return {is_negative(a)};
 }
+// Without a branch, because signs cannot be predicted: all bits of a negative number change, and
+// then 1 is added.
 template <class T>
 constexpr Num<T> abs(Num<T> a) {
-  return is_negative(a) ? -a : a;
+  const Num<T> mask{static_cast<T>(-static_cast<T>(is_negative(a)))};
+  return Num<T>{static_cast<T>(a.v ^ mask.v)} - mask;
 }
 template <class T>
 constexpr Num<T> square(Num<T> a) {

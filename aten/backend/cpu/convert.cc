@@ -1,11 +1,9 @@
-// The table of conversion loops. Contiguous loops are separate functions, so that the compiler
-// vectorises them.
+// The table of conversion loops. Contiguous ones of numbers are in convert_vectors.cc.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/convert.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "aten/backend/cpu/convert_vectors.h"
@@ -17,35 +15,20 @@ namespace {
 // Elements; shorter runs are not worth a call.
 constexpr int64_t kShortestRun = 8, kShortestRepeat = 32;
 
-constexpr int64_t kGroup = 64;  // numbers that are checked together, before they become integers
-
 // The runs that vectors are quicker at; returns how many elements they did.
 template <class T>
 int64_t copied_in_vectors(const char* src, int64_t src_stride, char* dst, int64_t dst_stride,
                           int64_t n) {
+  if (n < kShortestRun) return 0;
+  if constexpr (sizeof(T) == 8) {
+    if (src_stride == -8 && dst_stride == 8) return convert_vectors().backwards_8(src, dst, n);
+  }
   if constexpr (sizeof(T) == 4) {
-    if (n < kShortestRun) return 0;
+    if (src_stride == -4 && dst_stride == 4) return convert_vectors().backwards_4(src, dst, n);
     if (src_stride == 8 && dst_stride == 4) return convert_vectors().from_every_second(src, dst, n);
     if (src_stride == 4 && dst_stride == 8) return convert_vectors().to_every_second(src, dst, n);
   }
   return 0;
-}
-
-// Floating-point numbers as integers, by way of int32, to which the compiler converts vectors.
-// Groups are converted until one has a number that int32 does not hold. Returns how many elements.
-template <class From, class To>
-int64_t converted_by_int32(const From* src, To* dst, int64_t n) {
-  using Flag = std::conditional_t<sizeof(From) == 4, int32_t, int64_t>;
-  constexpr From kEnd = 2147483648.0;
-  int64_t i = 0;
-  for (; i + kGroup <= n; i += kGroup) {
-    Flag is_outside = 0;
-    for (int64_t k = i; k < i + kGroup; ++k) is_outside |= !(std::abs(src[k]) < kEnd);
-    if (is_outside) break;
-#pragma GCC ivdep
-    for (int64_t k = i; k < i + kGroup; ++k) dst[k] = static_cast<To>(static_cast<int32_t>(src[k]));
-  }
-  return i;
 }
 
 template <class T>
@@ -73,33 +56,13 @@ void convert_loop(const char* src, int64_t src_stride, char* dst, int64_t dst_st
       return;
     }
     int64_t i = 0;
-    if constexpr (std::is_same_v<From, Half> && std::is_same_v<To, float>) {
-      if (n >= kShortestRun) i = convert_vectors().half_to_float(src, dst, n);
-    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>) {
-      if (n >= kShortestRun) i = convert_vectors().float_to_half(src, dst, n);
-    } else if constexpr (std::is_same_v<From, BFloat16> && std::is_same_v<To, float>) {
-      if (n >= kShortestRun) i = convert_vectors().bfloat16_to_float(src, dst, n);
-    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, BFloat16>) {
-      if (n >= kShortestRun) i = convert_vectors().float_to_bfloat16(src, dst, n);
-    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double>) {
-      if (n >= kShortestRun) i = convert_vectors().float_to_double(src, dst, n);
+    if (n >= kShortestRun) {
+      const auto run = convert_vectors().of_types[static_cast<size_t>(scalar_type_of<From>)]
+                                                 [static_cast<size_t>(scalar_type_of<To>)];
+      if (run != nullptr) i = run(src, dst, n);
     }
     const From* const s = reinterpret_cast<const From*>(src);
     To* const d = reinterpret_cast<To*>(dst);
-    if constexpr (std::is_same_v<From, bool> && std::is_floating_point_v<To>) {
-      // By way of int, from which the compiler has vectors.
-      const auto* const bytes = reinterpret_cast<const uint8_t*>(src);
-#pragma GCC ivdep
-      for (; i < n; ++i) d[i] = static_cast<To>(int{bytes[i] != 0});
-    } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> &&
-                         !std::is_same_v<To, bool>) {
-      // Groups begin again behind one whose numbers are converted one by one.
-      while (i < n) {
-        i += converted_by_int32(s + i, d + i, n - i);
-        for (const int64_t end = std::min(n, i + kGroup); i < end; ++i)
-          d[i] = convert_element<To>(s[i]);
-      }
-    }
 #pragma GCC ivdep
     for (; i < n; ++i) d[i] = convert_element<To>(element_value(s[i]));
   } else if (src_stride == 0) {

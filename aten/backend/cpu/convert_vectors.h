@@ -1,24 +1,30 @@
 // Conversions in vector code, of runs where it is faster than the plain loops of convert.cc. A
-// Run converts as many of `n` elements as fill whole vectors, and returns that number. The
-// results are those of the plain loops, bit for bit.
+// Run converts some of `n` elements, from the first on, and returns how many. The results are those
+// of the plain loops, bit for bit.
 //
-//   int64_t i = convert_vectors().half_to_float(src, dst, n);
+//   int64_t i = convert_vectors().from_every_second(src, dst, n);
 //   for (; i < n; ++i) ...
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
+
+#include "core/base/scalar_type.h"
 
 namespace treadle::simd {
 
 struct ConvertVectors {
   using Run = int64_t (*)(const char* src, char* dst, int64_t n);
 
-  // Consecutive elements.
-  Run half_to_float, float_to_half, bfloat16_to_float, float_to_bfloat16, float_to_double;
+  // Consecutive elements, by their types from and to; null where there is no such loop.
+  std::array<std::array<Run, kNumScalarTypes>, kNumScalarTypes> of_types;
   // Elements of four bytes from every second position, and to every second position.
   Run from_every_second, to_every_second;
+
+  // Elements of four or eight bytes backwards: the first is at src, the next one before it.
+  Run backwards_4, backwards_8;
 
   // Rows of n elements of four or eight bytes, which are all the row's one: that at
   // from + row * stride bytes.

@@ -28,15 +28,6 @@
 #include "aten/scalar/math-inl.h"
 #include "aten/scalar/polynomials-inl.h"
 
-// The namespace with this target's loops over integers, bool and complex numbers. AVX3 uses those
-// of AVX2, which bounds compile time.
-#undef TREADLE_NUMBERS
-#if HWY_TARGET == HWY_AVX3 && (HWY_TARGETS & HWY_AVX2)
-#define TREADLE_NUMBERS N_AVX2
-#else
-#define TREADLE_NUMBERS HWY_NAMESPACE
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
 

@@ -144,18 +144,20 @@ struct ReduceLoops {
       for (int64_t k = 0; k < kAccumulators; ++k)
         lanes[k] = step(lanes[k], load_some(p + i + k * kLanes, kLanes));
     }
-    // Unrolled, so that lanes[k] stays in a register.
+    if constexpr (is_vec<V>) {
+      // Unrolled, so that lanes[k] stays in a register.
 #pragma GCC unroll 16
-    for (int64_t k = 0; k < kAccumulators; ++k) {
-      const int64_t left = n - i - k * kLanes;
-      if (left <= 0) break;
-      V stepped = step(lanes[k], load_some(p + i + k * kLanes, left));
-      if constexpr (is_vec<V>) {
+      for (int64_t k = 0; k < kAccumulators; ++k) {
+        const int64_t left = n - i - k * kLanes;
+        if (left <= 0) break;
+        V stepped = step(lanes[k], load_some(p + i + k * kLanes, left));
         if (left < kLanes)
           stepped =
               where(Mask<T>{hn::FirstN(Tag<T>(), static_cast<size_t>(left))}, stepped, lanes[k]);
+        lanes[k] = stepped;
       }
-      lanes[k] = stepped;
+    } else {
+      for (int64_t k = 0; k < n - i; ++k) lanes[k] = step(lanes[k], load_some(p + i + k, 1));
     }
     for (int64_t half = kAccumulators / 2; half > 0; half /= 2) {
       for (int64_t k = 0; k < half; ++k) lanes[k] = join(lanes[k], lanes[k + half]);

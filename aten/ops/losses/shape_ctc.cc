@@ -24,10 +24,11 @@ std::array<TensorSpec, 2> ctc_loss(const char* op, const Tensor& log_probs, cons
                             OpName(op), "expected ", samples,
                             " input_lengths and target_lengths, got ", input_lengths.size(),
                             " and ", target_lengths.size());
-  int64_t longest = 0, left = targets.dim() == 1 ? targets.size(0) : 0;
+  int64_t longest = 0, frames = 0, left = targets.dim() == 1 ? targets.size(0) : 0;
   for (size_t n = 0; n < input_lengths.size(); ++n) {
     check<ErrorKind::Runtime>(input_lengths[n] >= 0 && input_lengths[n] <= steps, OpName(op),
                               "expected input_lengths in [0, ", steps, "], got ", input_lengths[n]);
+    frames = std::max(frames, input_lengths[n]);
     const int64_t most = targets.dim() == 1 ? left : targets.size(1);
     check<ErrorKind::Runtime>(target_lengths[n] >= 0 && target_lengths[n] <= most, OpName(op),
                               "expected target_lengths in [0, ", most, "] for sample ", n, ", got ",
@@ -39,7 +40,7 @@ std::array<TensorSpec, 2> ctc_loss(const char* op, const Tensor& log_probs, cons
                             targets.numel(), ", the targets given, got ", targets.numel() - left);
   const int64_t places = checked_numel({longest, 2}) + 1;
   return {TensorSpec{{samples}, log_probs.dtype(), log_probs.device()},
-          TensorSpec{{samples, steps, places}, log_probs.dtype(), log_probs.device()}};
+          TensorSpec{{samples, frames, places}, log_probs.dtype(), log_probs.device()}};
 }
 
 TensorSpec ctc_loss_grad(const char* op, const Tensor& grad, const Tensor& log_probs,

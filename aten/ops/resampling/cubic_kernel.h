@@ -9,9 +9,9 @@ namespace treadle {
 // NaN.
 template <class C>
 constexpr C cubic_weight(C x, C a) {
-  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  if (x >= 2) return 0;
-  return ((x - 5) * x + 8) * x * a - 4 * a;
+  const C near = ((a + 2) * x - (a + 3)) * x * x + 1, far = ((x - 5) * x + 8) * x * a - 4 * a;
+  const C far_or_none = x >= 2 ? C(0) : far;
+  return x <= 1 ? near : far_or_none;
 }
 
 }  // namespace treadle

@@ -1,4 +1,5 @@
-// The positions of grid_sampler's points in an image or a volume, on every device.
+// The positions of grid_sampler's points in an image or a volume, on every device. Choices are
+// between numbers that are computed anyway, so that a loop over points has no branch.
 //
 // A grid holds coordinates in [-1, 1], the last dimension of the image first. Each coordinate
 // becomes a position in pixels, and the padding mode moves it inside the image. The value is a sum
@@ -30,25 +31,22 @@ constexpr Position<C> in_pixels(C coordinate, int64_t size, bool align_corners) 
 template <class C>
 constexpr Position<C> clipped(Position<C> p, int64_t size) {
   const C last = static_cast<C>(size - 1);
-  if (!(p.at > 0)) return {0, 0};  // NaN goes here too
-  if (p.at >= last) return {last, 0};
-  return p;
+  const C above = p.at > 0 ? p.at : C(0);  // of NaN 0
+  const bool moves = (p.at > 0) & (p.at < last);
+  return {above < last ? above : last, moves ? p.slope : C(0)};
 }
 
-// Reflected at the centres of the outer pixels, or at their outer edges, as often as needed.
+// Reflected at the centres of the outer pixels, or at their outer edges, as often as needed; NaN
+// where there is no way between the two.
 template <class C>
 constexpr Position<C> reflected(Position<C> p, int64_t size, bool align_corners) {
   const C low = static_cast<C>(align_corners ? 0 : -0.5);
   const C span = static_cast<C>(align_corners ? size - 1 : size);
-  if (span == 0) return {0, 0};
-  C distance = p.at - low;
-  if (distance < 0) {
-    distance = -distance;
-    p.slope = -p.slope;
-  }
-  const C extra = std::fmod(distance, span);
-  const bool even = std::fmod(std::floor(distance / span), C(2)) == 0;
-  return {low + (even ? extra : span - extra), even ? p.slope : -p.slope};
+  const C signed_distance = p.at - low, distance = std::abs(signed_distance);
+  const C turns = std::floor(distance / span), extra = distance - turns * span;
+  const C odd = turns - 2 * std::floor(turns / 2);  // 1 where the last way leads back
+  return {low + (odd == 0 ? extra : span - extra),
+          p.slope * std::copysign(C(1), signed_distance) * (1 - 2 * odd)};
 }
 
 template <class C>
@@ -59,55 +57,65 @@ constexpr Position<C> padded(Position<C> p, int64_t size, const GridMode& mode) 
   return p;
 }
 
-// The neighbours of a position along one dimension: indices (-1 for one outside the image),
-// weights, and the derivatives of the weights by the coordinate.
+// The index, or -1 outside [0, size) and for NaN.
+template <class C>
+constexpr C index_of(C at, int64_t size) {
+  return (at >= 0) & (at < static_cast<C>(size)) ? at : C(-1);
+}
+
+// Where a coordinate is. The cubic interpolation pads each neighbour by itself.
+template <class C>
+constexpr Position<C> position(C coordinate, int64_t size, const GridMode& mode) {
+  const Position<C> p = in_pixels(coordinate, size, mode.align_corners);
+  return mode.interpolation == GridMode::kCubic ? p : padded(p, size, mode);
+}
+
+// A neighbour of a position along one dimension: the index, a whole number (-1 outside the image),
+// the weight, and the derivative of the weight by the coordinate.
+template <class C>
+struct Neighbour {
+  C index, weight, slope;
+};
+constexpr int neighbours_along(const GridMode& mode) {
+  return mode.interpolation == GridMode::kCubic    ? 4
+         : mode.interpolation == GridMode::kLinear ? 2
+                                                   : 1;
+}
+// Number k of them.
+template <class C>
+constexpr Neighbour<C> neighbour(Position<C> p, int k, int64_t size, const GridMode& mode) {
+  if (mode.interpolation == GridMode::kNearest) return {index_of(std::nearbyint(p.at), size), 1, 0};
+  const C left = std::floor(p.at), t = p.at - left;
+  if (mode.interpolation == GridMode::kLinear) {
+    if (k == 0) return {index_of(left, size), 1 - t, -p.slope};
+    return {index_of(left + 1, size), t, p.slope};
+  }
+  const C step = static_cast<C>(k - 1), a = static_cast<C>(-0.75);
+  const C signed_distance = t - step, x = std::abs(signed_distance);
+  const C near = (3 * (a + 2) * x - 2 * (a + 3)) * x, far = ((3 * x - 10) * x + 8) * a;
+  const C rise = x <= 1 ? near : far;
+  return {index_of(padded(Position<C>{left + step, 1}, size, mode).at, size), cubic_weight(x, a),
+          p.slope * (signed_distance < 0 ? -rise : rise)};
+}
+
+// All along one dimension.
 template <class C>
 struct Neighbours {
   int count;
-  int64_t index[4];
-  C weight[4], slope[4];
+  C index[4], weight[4], slope[4];
 };
-
-// The index, or -1 outside [0, size) and for NaN.
-template <class C>
-constexpr int64_t index_of(C at, int64_t size) {
-  return at >= 0 && at < static_cast<C>(size) ? static_cast<int64_t>(at) : -1;
-}
-
 template <class C>
 constexpr Neighbours<C> neighbours(C coordinate, int64_t size, const GridMode& mode) {
-  Position<C> p = in_pixels(coordinate, size, mode.align_corners);
-  Neighbours<C> n{};
-  if (mode.interpolation == GridMode::kCubic) {  // each neighbour is padded by itself
-    const C left = std::floor(p.at), t = p.at - left, a = static_cast<C>(-0.75);
-    n.count = 4;
-    for (int k = 0; k < 4; ++k) {
-      const Position<C> q = padded(Position<C>{left + static_cast<C>(k - 1), 1}, size, mode);
-      n.index[k] = index_of(q.at, size);
-      const C signed_distance = t - static_cast<C>(k - 1), x = std::abs(signed_distance);
-      const C sign = signed_distance < 0 ? C(-1) : C(1);
-      n.weight[k] = cubic_weight(x, a);
-      n.slope[k] = p.slope * sign *
-                   (x <= 1 ? (3 * (a + 2) * x - 2 * (a + 3)) * x : ((3 * x - 10) * x + 8) * a);
-    }
-    return n;
+  const Position<C> p = position(coordinate, size, mode);
+  Neighbours<C> all{};
+  all.count = neighbours_along(mode);
+  for (int k = 0; k < all.count; ++k) {
+    const Neighbour<C> n = neighbour(p, k, size, mode);
+    all.index[k] = n.index;
+    all.weight[k] = n.weight;
+    all.slope[k] = n.slope;
   }
-  p = padded(p, size, mode);
-  if (mode.interpolation == GridMode::kNearest) {
-    n.count = 1;
-    n.index[0] = index_of(std::nearbyint(p.at), size);
-    n.weight[0] = 1;
-    return n;
-  }
-  const C left = std::floor(p.at), t = p.at - left;
-  n.count = 2;
-  n.index[0] = index_of(left, size);
-  n.index[1] = index_of(left + 1, size);
-  n.weight[0] = 1 - t;
-  n.weight[1] = t;
-  n.slope[0] = -p.slope;
-  n.slope[1] = p.slope;
-  return n;
+  return all;
 }
 
 // One sampling problem, in volumes. An image has depth 1.
@@ -146,7 +154,10 @@ struct Sampling {
         if (n[1].index[j] < 0) continue;
         for (int k = 0; k < n[2].count; ++k) {
           if (n[2].index[k] < 0) continue;
-          f((n[0].index[i] * in[1] + n[1].index[j]) * in[2] + n[2].index[k], i, j, k);
+          const auto z = static_cast<int64_t>(n[0].index[i]),
+                     y = static_cast<int64_t>(n[1].index[j]),
+                     x = static_cast<int64_t>(n[2].index[k]);
+          f((z * in[1] + y) * in[2] + x, i, j, k);
         }
       }
     }

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/promotion.h"
 #include "aten/ops/_unique_rows.h"
+#include "aten/ops/_unique_runs.h"
 #include "aten/ops/clamp.h"
 #include "aten/ops/eq.h"
 #include "aten/ops/index_select.h"
@@ -81,11 +82,7 @@ Unique unique_consecutive(const Tensor& self, bool return_inverse, bool return_c
                           std::optional<int64_t> dim) {
   if (dim)
     return unique_slices("unique_consecutive", self, *dim, false, return_inverse, return_counts);
-  const Tensor flat = aten::reshape(self, {-1});
-  auto [first, inverse, counts] = aten::_unique_rows(aten::reshape(flat, {self.numel(), 1}), false,
-                                                     return_inverse, return_counts);
-  return {aten::take(flat, first), return_inverse ? aten::reshape(inverse, self.sizes()) : inverse,
-          counts};
+  return aten::_unique_runs(self, return_inverse, return_counts);
 }
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool /*assume_unique*/,

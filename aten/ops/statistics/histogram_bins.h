@@ -29,12 +29,21 @@ class EqualBins {
     scale_ = std::isfinite(high_ - low_) ? 1 : 0.5;
     width_ = high_ * scale_ - low_ * scale_;
   }
-  // The bin of `v`; -1 if it is outside, or NaN.
-  constexpr int64_t of(double v) const {
-    if (!(v >= low_ && v <= high_)) return -1;
-    const double place = (v * scale_ - low_ * scale_) / width_ * static_cast<double>(count_);
+  // Where `v` is, counted in bins from the first on; less than 0 if it is outside, or NaN.
+  constexpr double place(double v) const {
+    constexpr double kOutside = -std::numeric_limits<double>::infinity();
+    const double inside = (v >= low_) & (v <= high_) ? v : kOutside;
+    return (inside * scale_ - low_ * scale_) / width_ * static_cast<double>(count_);
+  }
+  // The bin at a place that is not less than 0.
+  constexpr int64_t bin_at(double place) const {
     const auto bin = static_cast<int64_t>(place);
     return bin < count_ - 1 ? bin : count_ - 1;
+  }
+  // The bin of `v`; -1 if it is outside, or NaN.
+  constexpr int64_t of(double v) const {
+    const double at = place(v);
+    return at >= 0 ? bin_at(at) : -1;
   }
 
  private:

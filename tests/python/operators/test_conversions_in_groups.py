@@ -74,3 +74,15 @@ def test_bools(kind: type, count: int) -> None:
     x = treadle.from_numpy(bytes_.view(np.bool_))
     to = treadle.float32 if kind is np.float32 else treadle.float64
     np.testing.assert_array_equal(x.to(to).numpy(), flags.astype(kind))
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 33, 1001])
+@pytest.mark.parametrize("kind", ["bool", "float32", "float64", *(str(t)[8:] for t in INTEGERS)])
+def test_all_pairs(kind: str, count: int) -> None:
+    numbers = np.random.default_rng(0).integers(0, 128, count).astype(kind)
+    numbers[::3] = 0
+    x = treadle.from_numpy(numbers)
+    for to in (treadle.bool, treadle.float32, treadle.float64, *INTEGERS):
+        expected = numbers.astype(str(to)[8:])
+        np.testing.assert_array_equal(x.to(to).numpy(), expected)
+        np.testing.assert_array_equal(x[1:].to(to).numpy(), expected[1:])

@@ -40,3 +40,20 @@ def test_the_first_of_equals(length: int, dtype: str) -> None:
         a = rng.integers(0, rng.integers(1, 100), length).astype(dtype)
         x = treadle.from_numpy(a)
         assert treadle.argmax(x).item() == a.argmax() and treadle.argmin(x).item() == a.argmin()
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_the_extreme_so_far(name: str, dim: int) -> None:
+    rows = np.random.default_rng(0).integers(-9, 9, (37, 41)).astype(np.float32)
+    rows[3, 5] = rows[3, 8] = np.nan
+    values, places = getattr(treadle, name)(treadle.from_numpy(rows), dim)
+    for given, found, at in zip(
+        *(np.moveaxis(a, dim, 1) for a in (rows, *map(np.array, (values, places))))
+    ):
+        best = 0
+        for j, x in enumerate(given):
+            y = given[best]
+            best = j if x != x or (y == y and (x >= y if name == "cummax" else x <= y)) else best
+            assert at[j] == best
+            np.testing.assert_array_equal(found[j], given[best])

@@ -1,4 +1,6 @@
-"""Operands with one row for all rows, or one element for each row, beside NumPy."""
+"""Operands with one row for all rows, or one element for each row, and scatters of short rows,
+beside NumPy.
+"""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -44,3 +46,36 @@ def test_rows(kind: type, shape: tuple) -> None:
         narrow = treadle.from_numpy(matrix).bfloat16()
         found = narrow + treadle.from_numpy(row) * 2  # of two dtypes
         np.testing.assert_array_equal(found.numpy(), narrow.float().numpy() + 2 * row)
+
+
+@pytest.mark.parametrize(
+    "out, index, dim",
+    [
+        ((700, 4), (700, 2), 1),
+        ((700, 4), (600, 2), 1),
+        ((40, 30, 4), (40, 30, 2), 2),
+        ((40, 30, 4), (40, 20, 2), 2),
+        ((300, 3, 4), (300, 2, 3), 1),
+        ((5, 300, 3, 4), (5, 300, 5, 3), 2),
+        ((9, 4), (20, 3), 0),
+    ],
+    ids=str,
+)
+def test_scatters(out: tuple, index: tuple, dim: int) -> None:
+    random = np.random.default_rng(0)
+    start = random.integers(0, 9, out).astype(np.float32)
+    entries = random.integers(0, out[dim], index)
+    source = random.integers(0, 9, index).astype(np.float32)
+    places = list(np.indices(index))
+    places[dim] = entries
+    expected = start.copy()
+    np.add.at(expected, tuple(places), source)
+    x, e, s = (treadle.from_numpy(a) for a in (start, entries, source))
+    np.testing.assert_array_equal(x.scatter_add(dim, e, s).numpy(), expected)
+    np.testing.assert_array_equal(x.scatter_reduce(dim, e, s, "sum").numpy(), expected)
+    apart = treadle.zeros(*out[:-1], 2 * out[-1])[..., ::2].copy_(x)  # not side by side
+    np.testing.assert_array_equal(apart.scatter_add_(dim, e, s).numpy(), expected)
+    one = start.copy()
+    for place in zip(*(p.reshape(-1) for p in places)):
+        one[place] = 5
+    np.testing.assert_array_equal(x.scatter(dim, e, 5).numpy(), one)

@@ -37,3 +37,14 @@ def test_to_elements_apart(dtype: Any, step: int) -> None:
         expected[:, ::step] = source.numpy()
         whole[:, ::step] = source
         assert np.array_equal(whole.numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES + [treadle.int16, treadle.complex128], ids=str)
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 15, 16, 17, 40])
+def test_backwards(dtype: Any, count: int) -> None:
+    whole = numbers(dtype, 3 * count).view(3, count)
+    for dims in [(1,), (0, 1)]:
+        assert np.array_equal(whole.flip(dims).numpy(), np.flip(whole.numpy(), dims))
+    if not dtype.is_complex:
+        reversed_view = treadle.from_numpy(whole.numpy()[:, ::-1])
+        assert np.array_equal(reversed_view.clone().numpy(), whole.numpy()[:, ::-1])

@@ -34,6 +34,8 @@ template <class F>
 void for_runs(const ConvGeometry& g, int64_t channels, int64_t first, int64_t count, F&& visit) {
   const auto& [in_d, in_h, in_w] = g.in;
   const int64_t out_h = g.out[1], out_w = g.out[2];
+  const int64_t first_x = first % out_w, first_y = first / out_w % out_h,
+                first_z = first / out_w / out_h;
   int64_t row = 0;
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t kd = 0; kd < g.kernel[0]; ++kd) {
@@ -43,8 +45,8 @@ void for_runs(const ConvGeometry& g, int64_t channels, int64_t first, int64_t co
           const int64_t shift = kw * g.dilation[2] - g.padding[2], step = g.stride[2];
           const int64_t low = ceil_div(-shift, step);
           const int64_t high = std::min(out_w, ceil_div(in_w - shift, step));
+          int64_t x0 = first_x, y = first_y, z = first_z;
           for (int64_t p = first; p < first + count;) {
-            const int64_t x0 = p % out_w, line = p / out_w, y = line % out_h, z = line / out_h;
             const int64_t x1 = std::min(out_w, x0 + first + count - p);
             const int64_t in_z = z * g.stride[0] - g.padding[0] + kd * g.dilation[0];
             const int64_t in_y = y * g.stride[1] - g.padding[1] + kh * g.dilation[1];
@@ -54,6 +56,8 @@ void for_runs(const ConvGeometry& g, int64_t channels, int64_t first, int64_t co
                     ((c * in_d + in_z) * in_h + in_y) * in_w + a * step + shift, b - a, step);
             }
             p += x1 - x0;
+            x0 = 0;
+            if (++y == out_h) y = 0, ++z;
           }
         }
       }

@@ -175,15 +175,21 @@ class PoolIndices {
   template <class F>
   void of_plane(int64_t n, F&& visit) const {
     const int64_t* const at = all_.data_as<int64_t>() + n * out_;
-    for (int64_t o = 0; o < out_; ++o) {
+    const int64_t in = in_, out = out_;
+    for (int64_t o = 0; o < out; ++o) {
       const int64_t i = read_once(at + o);
-      check<ErrorKind::Runtime>(i >= 0 && i < in_, OpName(op_), "expected indices in [0, ", in_,
-                                "), got ", i);
+      if (static_cast<uint64_t>(i) >= static_cast<uint64_t>(in)) [[unlikely]]
+        refuse(i);
       visit(i, o);
     }
   }
 
  private:
+  // Out of the loop, where the message would keep the index in memory.
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse(int64_t i) const {
+    fail<ErrorKind::Runtime>(OpName(op_), "expected indices in [0, ", in_, "), got ", i);
+  }
+
   const char* op_;
   Tensor all_;
   int64_t in_, out_;

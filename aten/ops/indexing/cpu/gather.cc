@@ -9,6 +9,26 @@
 namespace treadle::cpu {
 namespace {
 
+// to[k] = the element of entry first + k. All arguments are passed by value, because the compiler
+// must assume that a write could change memory.
+template <class Element>
+[[gnu::always_inline]] inline void gather_run(const Element* from, int64_t step, int64_t across,
+                                              const Entries entries, int64_t first, int64_t count,
+                                              Element* to, bool far) {
+  int64_t k = 0;
+  if (across == 0 && step == 1) {
+    for (; far && k < count - kAhead; ++k) {
+      __builtin_prefetch(entries.unchecked(from, first + k + kAhead, 1));
+      to[k] = from[entries[first + k]];
+    }
+#pragma GCC unroll 8
+    for (; k < count; ++k) to[k] = from[entries[first + k]];
+  } else {
+#pragma GCC unroll 4
+    for (; k < count; ++k) to[k] = from[entries[first + k] * step + k * across];
+  }
+}
+
 template <class Element>
 void gather_rows(const Tensor& self, int64_t dim, const CheckedIndex& index, const Tensor& out) {
   const DimVector sizes = at_least_1d(index.sizes());
@@ -28,23 +48,8 @@ void gather_rows(const Tensor& self, int64_t dim, const CheckedIndex& index, con
     IndexedRows rows(sizes, strides, dim);
     rows.seek(begin);
     for (int64_t row = begin; row < end; ++row, rows.next()) {
-      const Element* from = data + rows.offset();
       const int64_t entry = row * width;
-      Element* to = target + entry;
-      if (across == 0 && step == 1) {
-        int64_t k = 0;
-        if (far) {
-          for (; k < width - kAhead; ++k) {
-            __builtin_prefetch(entries.unchecked(from, entry + k + kAhead, 1));
-            to[k] = from[entries[entry + k]];
-          }
-        }
-#pragma GCC unroll 8
-        for (; k < width; ++k) to[k] = from[entries[entry + k]];
-      } else {
-#pragma GCC unroll 4
-        for (int64_t k = 0; k < width; ++k) to[k] = from[entries[entry + k] * step + k * across];
-      }
+      gather_run(data + rows.offset(), step, across, entries, entry, width, target + entry, far);
     }
   });
 }

@@ -215,6 +215,20 @@ void read_direct(const DirectIndex& index, const Element* data, Element* out) {
   });
 }
 
+// to[e] = from[at[e]]. All arguments are passed by value, because the compiler must assume that a
+// write could change memory. `far`: the elements are scattered, which makes memory slow to answer,
+// so they are prefetched.
+template <class Element>
+void read_row(const Element* from, const int64_t* at, int64_t entries, bool far, Element* to) {
+  int64_t e = 0;
+  for (; far && e < entries - kAhead; ++e) {
+    __builtin_prefetch(from + at[e + kAhead]);
+    to[e] = from[at[e]];
+  }
+#pragma GCC unroll 8
+  for (; e < entries; ++e) to[e] = from[at[e]];
+}
+
 // Copies the elements of the plan to `out`, in order.
 template <class Element>
 void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
@@ -228,14 +242,9 @@ void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
     for (int64_t i = begin; i < end; ++o, e = 0) {
       const int64_t stop = std::min(end, i + entries - e);
       if (slice == 1) {
-        const Element* from = data + plan.outer[o] + plan.inner[0];
-        // Scattered entries make memory slow to answer, so elements are prefetched.
-        const int64_t ahead = std::min(stop, i + std::max<int64_t>(0, entries - e - kAhead));
-        for (; i < ahead; ++i, ++e) {
-          __builtin_prefetch(from + plan.index[e + kAhead]);
-          out[i] = from[plan.index[e]];
-        }
-        for (; i < stop; ++i) out[i] = from[plan.index[e++]];
+        read_row(data + plan.outer[o] + plan.inner[0], plan.index.data() + e, stop - i,
+                 plan.outer.size() == 1, out + i);
+        i = stop;
         continue;
       }
       for (; i < stop; ++i) {
@@ -273,6 +282,19 @@ void write_run(T* target, const S* source, int64_t count, RowAhead ahead, Write 
   for (int64_t r = 0; r < count; ++r) write(target[r], source[r]);
 }
 
+// write(to[at[e]], source[e * step]) for each entry; otherwise as read_row.
+template <class T, class S, class Write>
+void write_row(T* to, const int64_t* at, int64_t entries, bool far, const S* source, int64_t step,
+               Write write) {
+  int64_t e = 0;
+  for (; far && e < entries - kAhead; ++e) {
+    __builtin_prefetch(to + at[e + kAhead], 1);
+    write(to[at[e]], source[e * step]);
+  }
+#pragma GCC unroll 4
+  for (; e < entries; ++e) write(to[at[e]], source[e * step]);
+}
+
 // write(data element, source element) for the elements of the plan. The entries of `index` run in
 // order, so that writes to one element give the same result at any number of threads. Only columns
 // and outer dimensions run in parallel, or runs of single elements. `source` has the plan's
@@ -300,21 +322,20 @@ void write_plan(const IndexPlan& plan, T* data, int64_t span, const S* source, b
   const int64_t slice = plan.slice();
   const int64_t rows = static_cast<int64_t>(plan.inner.size());
   if (entries == 0 || slice == 0) return;
-  if (slice == 1 && plan.outer.size() == 1) {
-    T* const target = data + plan.outer[0] + plan.inner[0];
+  if (slice == 1) {
     const int64_t* const at = plan.index.data();
     const int64_t step = many;
-    if (!worth_sorting(entries, span)) {
-      // A separate loop, because the compiler must assume that a write of raw elements could change
-      // a function object.
-      int64_t e = 0;
-      for (; e < entries - kAhead; ++e) {
-        __builtin_prefetch(target + at[e + kAhead], 1);
-        write(target[at[e]], source[e * step]);
-      }
-      for (; e < entries; ++e) write(target[at[e]], source[e * step]);
+    const auto outer = static_cast<int64_t>(plan.outer.size());
+    if (outer > 1 || !worth_sorting(entries, span)) {
+      parallel_for(outer, grain_for(entries), [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) {
+          write_row(data + plan.outer[o] + plan.inner[0], at, entries, outer == 1,
+                    source + o * entries * step, step, write);
+        }
+      });
       return;
     }
+    T* const target = data + plan.outer[0] + plan.inner[0];
     deterministic_scatter(
         entries, span, [=](int64_t e) { return at[e]; },
         [=](int64_t e) { write(target[at[e]], source[e * step]); });

@@ -7,6 +7,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <optional>
 
 #include "aten/backend/cpu/element_bits.h"
 #include "aten/backend/cpu/long_sums.h"
@@ -113,6 +114,19 @@ void for_each_run(const Tensor& out, int64_t dim, const CheckedIndex& index,
   });
 }
 
+// The distance of neighbours in the first `dims` dimensions, seen as one; none where it differs.
+std::optional<int64_t> joint_stride(const DimVector& sizes, const DimVector& strides,
+                                    int64_t dims) {
+  int64_t stride = 0, count = 1;
+  for (int64_t d = dims - 1; d >= 0; --d) {
+    if (sizes[d] == 1) continue;
+    if (count == 1) stride = strides[d];
+    if (strides[d] != stride * count) return std::nullopt;
+    count *= sizes[d];
+  }
+  return stride;
+}
+
 // `target` has the geometry of `out`, and may be of another type.
 template <class T, class To, class Write>
 void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIndex& index,
@@ -136,6 +150,28 @@ void scatter_rows_to(To* target, const Tensor& out, int64_t dim, const CheckedIn
         [=, from = source.data](int64_t k) {
           write(target[entries[k] * step], from[k * source_across]);
         });
+    return;
+  }
+  // The rows that may write the same elements, where they are few and equally spaced.
+  const int64_t rows = dim == last ? 1 : sizes[dim];
+  const auto to_group = joint_stride(sizes, strides, dim),
+             from_group = joint_stride(sizes, source.strides, dim);
+  if (dim >= last - 1 && (rows == 1 || rows * width <= kGrain) && to_group && from_group) {
+    const int64_t from_row = dim == last ? 0 : source.strides[dim];
+    // With copies, because the compiler must assume that a write could change memory.
+    parallel_for(index.numel() / (rows * width), grain_for(rows * width),
+                 [=, &index, from = source.data, to_group = *to_group, from_group = *from_group](
+                     int64_t begin, int64_t end) {
+                   const Entries entries = index.entries();
+                   for (int64_t group = begin; group < end; ++group) {
+                     for (int64_t row = 0; row < rows; ++row) {
+                       scatter_run(target + group * to_group, step, across, entries,
+                                   (group * rows + row) * width, width,
+                                   from + group * from_group + row * from_row, source_across, false,
+                                   write);
+                     }
+                   }
+                 });
     return;
   }
   const auto write_runs = [&](const Entries& entries, Runs runs) {

@@ -3,8 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/flip.h"
 
-#include <algorithm>
-
+#include "aten/backend/cpu/convert.h"
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/backend/cpu/element_bits.h"
 #include "aten/ops/indexing/cpu/indexed_rows.h"
@@ -12,24 +11,29 @@
 namespace treadle::cpu {
 namespace {
 
+// The function that copies elements of so many bytes at any distance.
+template <size_t kItem>
+simd::ConvertFn* copier() {
+  constexpr ScalarType kOfBytes = kItem == 1   ? ScalarType::UInt8
+                                  : kItem == 2 ? ScalarType::UInt16
+                                  : kItem == 4 ? ScalarType::UInt32
+                                  : kItem == 8 ? ScalarType::UInt64
+                                               : ScalarType::Complex128;
+  return simd::converter(kOfBytes, kOfBytes);
+}
+
 template <class Element>
 void copy_strided(const Element* from, const DimVector& sizes, const DimVector& strides,
                   Element* to, int64_t rows) {
+  constexpr auto kItem = static_cast<int64_t>(sizeof(Element));
   const int64_t width = sizes.back();
-  const int64_t step = strides.back();
+  simd::ConvertFn* const copy = copier<sizeof(Element)>();
   parallel_for(rows, grain_for(width), [&](int64_t begin, int64_t end) {
     IndexedRows walk(sizes, strides, -1);
     walk.seek(begin);
     for (int64_t row = begin; row < end; ++row, walk.next()) {
-      const Element* source = from + walk.offset();
-      Element* target = to + row * width;
-      if (step == 1) {
-        std::copy(source, source + width, target);
-      } else if (step == -1) {
-        std::reverse_copy(source - width + 1, source + 1, target);
-      } else {
-        for (int64_t k = 0; k < width; ++k) target[k] = source[k * step];
-      }
+      copy(reinterpret_cast<const char*>(from + walk.offset()), strides.back() * kItem,
+           reinterpret_cast<char*>(to + row * width), kItem, width);
     }
   });
 }

@@ -2,7 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -40,13 +42,12 @@ void draw_with_replacement(const T* weights, int64_t n, const RandomStream& stre
                            int64_t first_block, int64_t samples, int64_t* out) {
   std::vector<double> sums(static_cast<size_t>(n));
   double total = 0;
-  int64_t last = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const double w = static_cast<double>(static_cast<compute_type<T>>(weights[i]));
-    total += w;
+    total += static_cast<double>(static_cast<compute_type<T>>(weights[i]));
     sums[static_cast<size_t>(i)] = total;
-    if (w > 0) last = i;
   }
+  int64_t last = n - 1;
+  while (last > 0 && !(static_cast<compute_type<T>>(weights[last]) > 0)) --last;
   for (int64_t s = 0; s < samples; ++s) {
     const double at = unit<double>(stream.block(first_block + s).data(), 0) * total;
     const auto found = std::upper_bound(sums.begin(), sums.end(), at) - sums.begin();
@@ -81,17 +82,29 @@ void multinomial_cpu(const Tensor& self, int64_t num_samples, bool replacement,
   const T* weights = input.data_as<T>();
   const int64_t n = self.sizes().back(), rows = self.numel() / n;
   for (int64_t row = 0; row < rows; ++row) {
-    double sum = 0;
-    int64_t positive = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const double w = static_cast<double>(static_cast<compute_type<T>>(weights[row * n + i]));
-      check<ErrorKind::Runtime>(w >= 0 && std::isfinite(w), OpName("multinomial"),
-                                "expected finite weights >= 0, got ", w);
-      sum += w;
-      positive += w > 0;
+    const auto is_weight = [](T w) {
+      const auto number = static_cast<compute_type<T>>(w);
+      return (number >= 0) & (number <= std::numeric_limits<compute_type<T>>::max());
+    };
+    const T* const own = weights + row * n;
+    constexpr int64_t kRun = 1024;  // numbers that are counted in the elements' own width
+    int64_t wrong = 0, positive = 0;
+    for (int64_t first = 0; first < n; first += kRun) {
+      int32_t wrong_here = 0, positive_here = 0;
+      for (int64_t i = first; i < std::min(n, first + kRun); ++i) {
+        wrong_here += !is_weight(own[i]);
+        positive_here += static_cast<compute_type<T>>(own[i]) > 0;
+      }
+      wrong += wrong_here;
+      positive += positive_here;
     }
-    check<ErrorKind::Runtime>(sum > 0, OpName("multinomial"),
-                              "expected weights with a sum > 0, got a sum of ", sum);
+    if (wrong > 0) {
+      const T* const first = std::find_if_not(own, own + n, is_weight);
+      fail<ErrorKind::Runtime>(OpName("multinomial"), "expected finite weights >= 0, got ",
+                               static_cast<double>(static_cast<compute_type<T>>(*first)));
+    }
+    check<ErrorKind::Runtime>(positive > 0, OpName("multinomial"),
+                              "expected weights with a sum > 0, got a sum of 0");
     check<ErrorKind::Runtime>(replacement || positive >= num_samples, OpName("multinomial"),
                               "expected at least ", num_samples,
                               " weights > 0 to draw from without replacement, got ", positive);

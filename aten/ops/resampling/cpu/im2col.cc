@@ -33,14 +33,11 @@ ConvGeometry geometry(IntList sizes, IntList kernel, IntList dilation, IntList p
   return g;
 }
 
-// Calls f(channel among all images) in parallel.
+// Calls f(first, end) in parallel, for channels among all images.
 template <class F>
 void for_channels(const ConvGeometry& g, F&& f) {
   const int64_t work = g.kernel_elements() * g.out_positions();
-  parallel_for(g.batch * g.in_channels, std::max<int64_t>(1, 32768 / work),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t c = begin; c < end; ++c) f(c);
-               });
+  parallel_for(g.batch * g.in_channels, std::max<int64_t>(1, 32768 / work), f);
 }
 
 template <class T>
@@ -50,10 +47,12 @@ void im2col_cpu(const Tensor& self, IntList kernel_size, IntList dilation, IntLi
   const ConvGeometry g = geometry(self.sizes(), kernel_size, dilation, padding, stride);
   const Tensor input = aten::contiguous(self);
   const int64_t positions = g.out_positions(), size = g.kernel_elements() * positions;
-  for_channels(g, [&](int64_t c) {
-    T* columns = out.data_as<T>() + c * size;
-    std::fill_n(columns, size, T(0));
-    unfolded::unfold(g, 1, input.data_as<T>() + c * g.in_positions(), 0, positions, columns);
+  for_channels(g, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      T* columns = out.data_as<T>() + c * size;
+      std::fill_n(columns, size, T(0));
+      unfolded::unfold(g, 1, input.data_as<T>() + c * g.in_positions(), 0, positions, columns);
+    }
   });
 }
 
@@ -65,15 +64,19 @@ void col2im_cpu(const Tensor& self, IntList, IntList kernel_size, IntList dilati
   const ConvGeometry g = geometry(out.sizes(), kernel_size, dilation, padding, stride);
   const Tensor input = aten::contiguous(self);
   const int64_t positions = g.out_positions(), size = g.kernel_elements() * positions;
-  for_channels(g, [&](int64_t c) {
-    std::vector<C> image(static_cast<size_t>(g.in_positions()), C(0));
-    unfolded::for_runs(g, 1, 0, positions,
-                       [&, columns = input.data_as<T>() + c * size](int64_t from, int64_t to,
-                                                                    int64_t n, int64_t step) {
-                         for (int64_t i = 0; i < n; ++i)
-                           image[to + i * step] += static_cast<C>(columns[from + i]);
-                       });
-    std::copy(image.begin(), image.end(), out.data_as<T>() + c * g.in_positions());
+  for_channels(g, [&](int64_t begin, int64_t end) {
+    std::vector<C> image(static_cast<size_t>(g.in_positions()));
+    C* const sums = image.data();
+    for (int64_t c = begin; c < end; ++c) {
+      const T* const columns = input.data_as<T>() + c * size;
+      std::fill(image.begin(), image.end(), C(0));
+      unfolded::for_runs(g, 1, 0, positions,
+                         [=](int64_t from, int64_t to, int64_t n, int64_t step) {
+                           for (int64_t i = 0; i < n; ++i)
+                             sums[to + i * step] += static_cast<C>(columns[from + i]);
+                         });
+      std::copy(image.begin(), image.end(), out.data_as<T>() + c * g.in_positions());
+    }
   });
 }
 

@@ -1,7 +1,8 @@
 // The distinct rows of a matrix: the first occurrence of each, the inverse index of each row, and
-// the count of each.
+// the count of each. The runs of equal elements of a tensor: the value of each, and the same.
 //
 //   [[2, 1], [0, 0], [2, 1]]  ->  first [1, 0], inverse [1, 0, 1], counts [1, 2]
+//   [2, 2, 0, 2]              ->  values [2, 0, 2], inverse [0, 0, 1, 2], counts [2, 1, 1]
 //
 // `sorted` puts the rows in lexicographic order first; otherwise only neighbours are compared. A
 // row with a NaN equals no other.
@@ -15,6 +16,7 @@
 
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/_unique_rows.h"
+#include "aten/ops/_unique_runs.h"
 #include "aten/ops/clone.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/sorting/cpu/sort_key.h"
@@ -45,21 +47,44 @@ class Runs {
 
   int64_t count() const { return before_.back(); }
 
-  // first[run]: the row that begins it.
-  void find_first(int64_t* first) const {
+  // out[run] = value(the row that begins it).
+  template <class T, class F>
+  void write_first(T* out, F&& value) const {
     for_chunks([&](int64_t chunk, int64_t from, int64_t to) {
-      int64_t* next = first + before_[chunk];
+      T* next = out + before_[chunk];
       for (int64_t word = from; word < to; ++word) {
         const int64_t row = word * kWord;
-        if (bits_[word] == ~uint64_t{0}) {
-          std::iota(next, next + kWord, row);
+        if (bits_[word] == ~uint64_t{0}) {  // a loop of vectors
+          for (int64_t i = 0; i < kWord; ++i) next[i] = value(row + i);
           next += kWord;
           continue;
         }
-        for (uint64_t bits = bits_[word]; bits != 0; bits &= bits - 1)
-          *next++ = row + std::countr_zero(bits);
+        uint64_t bits = bits_[word];
+        if (std::popcount(bits) < kWord / 4) {
+          for (; bits != 0; bits &= bits - 1) *next++ = value(row + std::countr_zero(bits));
+          continue;
+        }
+        // Each value is written, and written over unless its row begins a run.
+        for (int64_t i = 0; bits != 0; ++i, bits >>= 1) {
+          *next = value(row + i);
+          next += bits & 1;
+        }
       }
     });
+  }
+  Tensor first() const {
+    const Tensor out = empty_cpu({count()}, ScalarType::Int64);
+    write_first(out.data_as<int64_t>(), [](int64_t row) { return row; });
+    return out;
+  }
+  // How many rows each has.
+  Tensor lengths() const {
+    const Tensor out = first();
+    int64_t* const of_run = out.data_as<int64_t>();
+    const int64_t last = count() - 1;
+    for (int64_t run = 0; run < last; ++run) of_run[run] = of_run[run + 1] - of_run[run];
+    if (last >= 0) of_run[last] = rows_ - of_run[last];
+    return out;
   }
 
   // f(row, run), for each row.
@@ -69,8 +94,9 @@ class Runs {
       int64_t run = before_[chunk] - 1;
       for (int64_t word = from; word < to; ++word) {
         const int64_t row = word * kWord, count = std::min(kWord, rows_ - row);
-        for (int64_t i = 0; i < count; ++i) {
-          run += static_cast<int64_t>(bits_[word] >> i & 1);
+        uint64_t bits = bits_[word];
+        for (int64_t i = 0; i < count; ++i, bits >>= 1) {
+          run += static_cast<int64_t>(bits & 1);
           f(row + i, run);
         }
       }
@@ -108,6 +134,13 @@ class Runs {
   std::vector<int64_t> before_;  // how many runs begin before each chunk
 };
 
+Tensor none() { return empty_cpu({0}, ScalarType::Int64); }
+
+template <class T>
+bool differ(const T& a, const T& b) {
+  return !(element_value(a) == element_value(b));
+}
+
 template <class T>
 std::tuple<Tensor, Tensor, Tensor> unique_rows_cpu(const Tensor& self, bool sorted,
                                                    bool return_inverse, bool return_counts) {
@@ -126,43 +159,49 @@ std::tuple<Tensor, Tensor, Tensor> unique_rows_cpu(const Tensor& self, bool sort
     return a < b;
   });
   const auto row_at = [&](int64_t i) { return sorted ? order[i] : i; };
-  const auto differ = [](const T& a, const T& b) {
-    return !(element_value(a) == element_value(b));
-  };
 
   const Runs runs(rows, [&](int64_t begin, int64_t end, uint8_t* flags) {
     if (begin == 0 && end > 0) flags[0] = 1;
-    const int64_t second = std::max<int64_t>(1, begin);
-    if (width == 1 && !sorted) {  // a loop of vectors
-      for (int64_t i = second; i < end; ++i) flags[i - begin] = differ(from[i], from[i - 1]);
-      return;
-    }
-    for (int64_t i = second; i < end; ++i) {
+    for (int64_t i = std::max<int64_t>(1, begin); i < end; ++i) {
       const T *const a = from + row_at(i) * width, *const b = from + row_at(i - 1) * width;
-      flags[i - begin] = !std::equal(a, a + width, b, std::not_fn(differ));
+      flags[i - begin] = !std::equal(a, a + width, b, std::not_fn(differ<T>));
     }
   });
 
   const Tensor first = empty_cpu({runs.count()}, ScalarType::Int64);
   const Tensor inverse = empty_cpu({return_inverse ? rows : 0}, ScalarType::Int64);
-  const Tensor counts = empty_cpu({return_counts ? runs.count() : 0}, ScalarType::Int64);
-  int64_t* const firsts = first.data_as<int64_t>();
-  runs.find_first(firsts);
+  runs.write_first(first.data_as<int64_t>(), row_at);
   if (return_inverse) {
     int64_t* const to = inverse.data_as<int64_t>();
     runs.for_each_row([&](int64_t i, int64_t run) { to[row_at(i)] = run; });
   }
-  if (return_counts && rows > 0) {
-    std::transform(firsts + 1, firsts + runs.count(), firsts, counts.data_as<int64_t>(),
-                   std::minus());
-    counts.data_as<int64_t>()[runs.count() - 1] = rows - firsts[runs.count() - 1];
+  return {first, inverse, return_counts ? runs.lengths() : none()};
+}
+
+template <class T>
+std::tuple<Tensor, Tensor, Tensor> unique_runs_cpu(const Tensor& self, bool return_inverse,
+                                                   bool return_counts) {
+  const Tensor input = aten::contiguous(self);
+  const T* const from = input.data_as<T>();
+  const Runs runs(input.numel(), [&](int64_t begin, int64_t end, uint8_t* flags) {
+    if (begin == 0 && end > 0) flags[0] = 1;
+    for (int64_t i = std::max<int64_t>(1, begin); i < end; ++i)
+      flags[i - begin] = differ(from[i], from[i - 1]);
+  });
+  const Tensor values = empty_cpu({runs.count()}, self.dtype());
+  runs.write_first(values.data_as<T>(), [from](int64_t i) { return element_value(from[i]); });
+  const Tensor inverse = return_inverse ? empty_cpu(self.sizes(), ScalarType::Int64) : none();
+  if (return_inverse) {
+    int64_t* const to = inverse.data_as<int64_t>();
+    runs.for_each_row([to](int64_t i, int64_t run) { to[i] = run; });
   }
-  if (sorted) std::transform(firsts, firsts + runs.count(), firsts, row_at);
-  return {first, inverse, counts};
+  return {values, inverse, return_counts ? runs.lengths() : none()};
 }
 
 const auto unique_rows_registered = register_kernels<aten::ops::_unique_rows, DeviceType::CPU>(
     []<class T>() { return &unique_rows_cpu<T>; }, "unique_rows_cpu");
+const auto unique_runs_registered = register_kernels<aten::ops::_unique_runs, DeviceType::CPU>(
+    []<class T>() { return &unique_runs_cpu<T>; }, "unique_runs_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

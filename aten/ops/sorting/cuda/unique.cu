@@ -11,6 +11,7 @@
 #include "aten/backend/cuda/kernels/sorted_lines.cuh"
 #include "aten/ops/_unique2.h"
 #include "aten/ops/_unique_rows.h"
+#include "aten/ops/_unique_runs.h"
 #include "aten/ops/contiguous.h"
 
 namespace treadle::cuda {
@@ -85,25 +86,34 @@ Runs describe(const T* from, int64_t width, const SortedPairs& pairs, int64_t* i
   return result;
 }
 
+// The values, inverse indices and counts of the runs of an order of the elements.
 template <class T>
-std::tuple<Tensor, Tensor, Tensor> unique_cuda(const Tensor& self, bool /*sorted*/,
-                                               bool return_inverse, bool return_counts) {
-  const Place place(self);
-  const Tensor input = aten::contiguous(self);
+std::tuple<Tensor, Tensor, Tensor> described_values(const Tensor& input, const SortedPairs& pairs,
+                                                    bool return_inverse, bool return_counts,
+                                                    const Place& place) {
   const T* const from = input.data_as<T>();
   const Tensor inverse =
-      empty_tensor(return_inverse ? self.sizes() : IntList({0}), ScalarType::Int64, place.where);
-  const SortedPairs pairs = sorted_lines("unique", from, Lines{1, self.numel(), 1}, false, place);
+      empty_tensor(return_inverse ? input.sizes() : IntList({0}), ScalarType::Int64, place.where);
   const Runs runs = describe(from, 1, pairs, return_inverse ? inverse.data_as<int64_t>() : nullptr,
                              return_counts, place);
   const int64_t n = runs.first.numel();
-  const Tensor values = empty_tensor({n}, self.dtype(), place.where);
+  const Tensor values = empty_tensor({n}, input.dtype(), place.where);
   if (n > 0) {
     take_values<<<blocks_for(n), kBlock, 0, place.stream>>>(from, runs.first.data_as<int64_t>(), n,
                                                             values.data_as<T>());
     check_launched();
   }
   return {values, inverse, runs.counts};
+}
+
+template <class T>
+std::tuple<Tensor, Tensor, Tensor> unique_cuda(const Tensor& self, bool /*sorted*/,
+                                               bool return_inverse, bool return_counts) {
+  const Place place(self);
+  const Tensor input = aten::contiguous(self);
+  const SortedPairs pairs =
+      sorted_lines("unique", input.data_as<T>(), Lines{1, self.numel(), 1}, false, place);
+  return described_values<T>(input, pairs, return_inverse, return_counts, place);
 }
 
 // ---- rows ----
@@ -148,11 +158,23 @@ std::tuple<Tensor, Tensor, Tensor> unique_rows_cuda(const Tensor& self, bool sor
   return {runs.first, inverse, runs.counts};
 }
 
+template <class T>
+std::tuple<Tensor, Tensor, Tensor> unique_runs_cuda(const Tensor& self, bool return_inverse,
+                                                    bool return_counts) {
+  const Place place(self);
+  const Tensor input = aten::contiguous(self);
+  const SortedPairs as_they_lie = ordered_rows(input.data_as<T>(), self.numel(), 1, false, place);
+  return described_values<T>(input, as_they_lie, return_inverse, return_counts, place);
+}
+
 const auto unique_registered = register_cuda<aten::ops::_unique2>(
     DeclaredTypes<aten::ops::_unique2>(), []<class T>() { return &unique_cuda<T>; }, "unique_cuda");
 const auto unique_rows_registered = register_cuda<aten::ops::_unique_rows>(
     DeclaredTypes<aten::ops::_unique_rows>(), []<class T>() { return &unique_rows_cuda<T>; },
     "unique_rows_cuda");
+const auto unique_runs_registered = register_cuda<aten::ops::_unique_runs>(
+    DeclaredTypes<aten::ops::_unique_runs>(), []<class T>() { return &unique_runs_cuda<T>; },
+    "unique_runs_cuda");
 
 }  // namespace
 }  // namespace treadle::cuda

@@ -17,15 +17,33 @@ namespace {
 struct NotSmaller {
   template <class C>
   static bool takes_over(C next, C best) {
-    return next >= best || next != next;
+    return (next >= best) | (next != next);
   }
 };
 struct NotLarger {
   template <class C>
   static bool takes_over(C next, C best) {
-    return next <= best || next != next;
+    return (next <= best) | (next != next);
   }
 };
+
+// A row of elements side by side.
+template <class Order, class T>
+void scan_row(const T* from, int64_t n, T* to, int64_t* positions) {
+  using C = compute_type<T>;
+  T best = element_value(from[0]);
+  int64_t at = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    const T next = element_value(from[j]);
+    // A branch, because the next element would otherwise wait for this comparison.
+    if (Order::takes_over(static_cast<C>(next), static_cast<C>(best))) [[unlikely]] {
+      best = next;
+      at = j;
+    }
+    to[j] = best;
+    positions[j] = at;
+  }
+}
 
 template <class Order, class T>
 void scan_extreme(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) {
@@ -36,6 +54,12 @@ void scan_extreme(const Tensor& self, int64_t dim, const Tensor& values, const T
   const T* const from = input.data_as<T>();
   T* const to = values.data_as<T>();
   int64_t* const positions = indices.data_as<int64_t>();
+  if (s.inner == 1) {
+    for_each_slice(s, [&](int64_t first, int64_t) {
+      scan_row<Order>(from + first, s.size, to + first, positions + first);
+    });
+    return;
+  }
   for_each_column_block(s, [&](int64_t o, int64_t column, int64_t columns) {
     T best[kColumns];
     int64_t at[kColumns];

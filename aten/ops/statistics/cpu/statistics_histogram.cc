@@ -8,6 +8,7 @@
 
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/_histogramdd.h"
+#include "aten/ops/aminmax.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/histc.h"
 #include "aten/ops/statistics/histogram_bins.h"
@@ -34,30 +35,46 @@ std::vector<C> counted(int64_t elements, int64_t bins, F&& counts) {
   return std::move(parts[0]);
 }
 
+// Adds the number of elements in each bin to `counts`. Several tables share the work: equal bins
+// one after the other would wait for one another in one. Elements outside have a bin of their own.
+template <class T>
+void count_bins(const T* from, int64_t n, const EqualBins& equal, int64_t bins, int64_t* counts) {
+  constexpr int64_t kTables = 4, kSmall = 2048, kBlock = 256;
+  const int64_t mask = bins <= kSmall ? kTables - 1 : 0, pitch = bins + 1;
+  std::vector<int64_t> tables(static_cast<size_t>((mask + 1) * pitch), 0);
+  double places[kBlock];
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t count = std::min(kBlock, n - first);
+    for (int64_t i = 0; i < count; ++i)  // a loop of vectors
+      places[i] = equal.place(static_cast<double>(static_cast<compute_type<T>>(from[first + i])));
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t bin = places[i] >= 0 ? equal.bin_at(places[i]) : bins;
+      ++tables[static_cast<size_t>((i & mask) * pitch + bin)];
+    }
+  }
+  for (int64_t t = 0; t <= mask; ++t) {
+    for (int64_t b = 0; b < bins; ++b) counts[b] += tables[static_cast<size_t>(t * pitch + b)];
+  }
+}
+
 template <class T>
 void histc_cpu(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max,
                const Tensor& out) {
   const Tensor input = aten::contiguous(self);
   const T* const from = input.data_as<T>();
   const int64_t n = input.numel();
-  const auto at = [&](int64_t i) {
-    return static_cast<double>(static_cast<compute_type<T>>(from[i]));
-  };
   double low = min.checked_to<double>("histc"), high = max.checked_to<double>("histc");
   if (low == high && n > 0) {
-    low = high = at(0);
-    for (int64_t i = 1; i < n && !std::isnan(low); ++i) {
-      const double v = at(i);
-      low = v >= low ? low : v;
-      high = v <= high ? high : v;
-    }
+    const auto [least, greatest] = aten::aminmax(input);
+    const auto number = [](const Tensor& t) {
+      return static_cast<double>(static_cast<compute_type<T>>(*t.data_as<T>()));
+    };
+    low = number(least);
+    high = number(greatest);
   }
   const EqualBins equal(low, high, bins);
   const auto counts = counted<int64_t>(n, bins, [&](int64_t begin, int64_t end, int64_t* count) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t bin = equal.of(at(i));
-      if (bin >= 0) ++count[bin];
-    }
+    count_bins(from + begin, end - begin, equal, bins, count);
   });
   T* const to = out.data_as<T>();
   for (int64_t b = 0; b < bins; ++b)
