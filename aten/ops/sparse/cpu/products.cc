@@ -1,5 +1,5 @@
-// Products with a compressed sparse matrix: by a strided matrix, and the sampled product of two
-// strided ones. A row of the result is computed by one thread, in the order of the entries. A very
+// Products with a compressed sparse matrix: by a strided matrix, of its transpose and a vector, and
+// the sampled product of two strided ones. A row of the result is computed by one thread, in the order of the entries. A very
 // long row has parts that depend on the matrix alone, and they are added up in order. So the bits
 // do not depend on the number of threads.
 //
@@ -7,6 +7,7 @@
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/wrapping.h"
 #include "aten/ops/_csr_mm.h"
+#include "aten/ops/_csr_mv_turned.h"
 #include "aten/ops/_csr_sampled_mm.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/indexing/cpu/row_sums.h"
@@ -185,6 +186,53 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
   }
 }
 
+// ---- the transpose by a vector ----
+
+// Each entry is added to the sum of its column. The rows are split into pieces, which have sums of
+// their own and depend on the matrix alone.
+template <class T>
+void csr_mv_turned_cpu(const Tensor& values, const Tensor& crow, const Tensor& col,
+                       const Tensor& vector, int64_t width, const Tensor& out) {
+  using S = compute_type<T>;
+  using W = wide_type<S>;
+  constexpr int64_t kPiece = int64_t{1} << 16, kMost = 16;
+  const Tensor v = aten::contiguous(values), x = aten::contiguous(vector);
+  const Tensor offsets = aten::contiguous(crow), columns = aten::contiguous(col);
+  const CompressedRows matrix("mv", offsets, columns, width);
+  const int64_t rows = crow.numel() - 1, count = col.numel();
+  const int64_t* const offset = offsets.data_as<int64_t>();
+  const int64_t pieces = std::clamp<int64_t>(count / std::max(kPiece, 4 * width), 1, kMost);
+  std::vector<int64_t> bounds{0};
+  for (int64_t p = 1; p < pieces; ++p) {
+    const int64_t r = std::lower_bound(offset, offset + rows, count * p / pieces) - offset;
+    bounds.push_back(std::max(bounds.back(), r));
+  }
+  bounds.push_back(rows);
+  std::vector<W> sums(static_cast<size_t>(pieces * width));
+  parallel_chunks(pieces, [&](int64_t p) {
+    const int64_t* const column = columns.data_as<int64_t>();
+    const T *const factor = v.data_as<T>(), *const from = x.data_as<T>();
+    W* const sum = sums.data() + p * width;
+    matrix.each_range(bounds[p], bounds[p + 1], [=, &matrix](int64_t r, int64_t begin, int64_t end) {
+      const auto scale = number(from[r]);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t c = column[i];
+        if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(width)) [[unlikely]]
+          matrix.fail_column(c);
+        const S term = product_of(number(factor[i]), scale);
+        sum[c] = sum_of(sum[c], static_cast<W>(term));
+      }
+    });
+  });
+  T* const to = out.data_as<T>();
+  for (int64_t c = 0; c < width; ++c) {
+    W total = sums[static_cast<size_t>(c)];
+    for (int64_t p = 1; p < pieces; ++p)
+      total = sum_of(total, sums[static_cast<size_t>(p * width + c)]);
+    to[c] = static_cast<T>(static_cast<S>(total));
+  }
+}
+
 // ---- the sampled product ----
 
 template <class T>
@@ -211,6 +259,8 @@ void csr_sampled_mm_cpu(const Tensor& a, const Tensor& b, const Tensor& crow, co
 
 const auto mm_registered = register_kernels<aten::ops::_csr_mm, DeviceType::CPU>(
     []<class T>() { return &csr_mm_cpu<T>; }, "csr_mm_cpu");
+const auto mv_turned_registered = register_kernels<aten::ops::_csr_mv_turned, DeviceType::CPU>(
+    []<class T>() { return &csr_mv_turned_cpu<T>; }, "csr_mv_turned_cpu");
 const auto sampled_mm_registered = register_kernels<aten::ops::_csr_sampled_mm, DeviceType::CPU>(
     []<class T>() { return &csr_sampled_mm_cpu<T>; }, "csr_sampled_mm_cpu");
 
