@@ -74,6 +74,11 @@ Matrix by_rows_of(const Coo& coo);
 Matrix matrix_of(const char* op, const Tensor& t);
 Matrix transposed(const Matrix& m);
 
+// A tensor by coordinates, by rows or by columns that has no entries. NotImplementedError for other
+// layouts.
+Tensor without_entries(const char* op, Layout layout, IntList size, ScalarType dtype,
+                       Device device);
+
 // The same tensor in the layout of `like`.
 Tensor in_layout_of(const char* op, const Tensor& like, const Coo& coo);
 

@@ -322,25 +322,25 @@ Tensor stack(TensorList tensors, int64_t dim) {
 
 // ---- tensors without entries ----
 
-// A tensor of a layout without entries; of another size than `self` by coordinates if the layout
-// has blocks or needs more dimensions.
+// A tensor like `self` without entries; of another size by coordinates if the layout has blocks or
+// needs more dimensions.
 Tensor without_entries(const Tensor& self, IntList size, std::optional<ScalarType> dtype,
                        std::optional<Device> device) {
   const ScalarType of = dtype.value_or(self.dtype());
   const Device on = device.value_or(self.device());
+  if (size != self.sizes()) {
+    const bool by_lines =
+        is_compressed(self.layout()) && !has_blocks(self.layout()) && size.size() >= 2;
+    return sparse::without_entries("new_zeros", by_lines ? self.layout() : Layout::SparseCoo, size,
+                                   of, on);
+  }
   Coo coo = coo_of("zeros_like", self);
-  const bool same = size == self.sizes();
-  const int64_t dims = same ? coo.sparse_dim() : static_cast<int64_t>(size.size());
-  DimVector values(same ? IntList(coo.sizes).slice(static_cast<size_t>(dims)) : IntList{});
+  DimVector values(IntList(coo.sizes).slice(static_cast<size_t>(coo.sparse_dim())));
   values.insert(0, 0);
-  coo.indices = aten::zeros({dims, 0}, ScalarType::Int64, std::nullopt, on);
+  coo.indices = aten::zeros({coo.sparse_dim(), 0}, ScalarType::Int64, std::nullopt, on);
   coo.values = aten::zeros(values, of, std::nullopt, on);
-  coo.sizes = DimVector(size);
   coo.is_coalesced = true;
-  if (same) return in_layout_of("zeros_like", self, coo);
-  const bool by_lines = is_compressed(self.layout()) && !has_blocks(self.layout()) && dims >= 2;
-  return by_lines ? compressed_tensor("new_zeros", coo, self.layout(), std::nullopt)
-                  : tensor_of(coo);
+  return in_layout_of("zeros_like", self, coo);
 }
 
 Tensor zeros_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
@@ -482,4 +482,18 @@ Tensor zero(const Tensor& self) {
 }();
 
 }  // namespace
+
+Tensor without_entries(const char* op, Layout layout, IntList size, ScalarType dtype,
+                       Device device) {
+  const bool by_lines = is_compressed(layout) && !has_blocks(layout);
+  check<ErrorKind::NotImplemented>(by_lines || layout == Layout::SparseCoo, OpName(op),
+                                   "expected the layout strided, sparse_coo, sparse_csr or "
+                                   "sparse_csc, got ",
+                                   name_of(layout));
+  const auto dims = static_cast<int64_t>(size.size());
+  const Coo none{aten::zeros({dims, 0}, ScalarType::Int64, std::nullopt, device),
+                 aten::zeros({0}, dtype, std::nullopt, device), DimVector(size), true};
+  return by_lines ? compressed_tensor(op, none, layout, std::nullopt) : tensor_of(none);
+}
+
 }  // namespace treadle::sparse

@@ -188,3 +188,26 @@ def test_older_functions() -> None:
         made = product(repeated, _dense())
         assert made.layout is treadle.sparse_coo and made._nnz() == 2
         assert_close(made.to_dense(), repeated.to_dense() @ _dense())
+
+
+@pytest.mark.parametrize("make", [treadle.zeros, treadle.empty])
+@pytest.mark.parametrize("size", [(2, 3), (2, 2, 3), (0, 3)], ids=str)
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc"])
+def test_factories_of_tensors_without_entries(make: Any, size: Any, layout: str) -> None:
+    made = make(size, layout=getattr(treadle, layout), dtype=treadle.float64)
+    assert made.layout is getattr(treadle, layout) and made.dtype == treadle.float64
+    assert made.shape == size and made._nnz() == 0
+    assert_close(made.to_dense(), treadle.zeros(size, dtype=treadle.float64))
+
+
+def test_factories_of_other_layouts_are_refused() -> None:
+    assert treadle.zeros(3, layout=treadle.sparse_coo).sparse_dim() == 1
+    with pytest.raises(NotImplementedError) as error:
+        treadle.zeros(2, 3, layout=treadle.sparse_bsr)
+    assert str(error.value) == (
+        "zeros: expected the layout strided, sparse_coo, sparse_csr or sparse_csc, got sparse_bsr"
+    )
+    with pytest.raises(RuntimeError, match="zeros: expected a tensor of 2 or more sparse dim"):
+        treadle.zeros(3, layout=treadle.sparse_csr)
+    with pytest.raises(NotImplementedError, match="ones: expected layout = treadle.strided"):
+        treadle.ones(2, 3, layout=treadle.sparse_coo)

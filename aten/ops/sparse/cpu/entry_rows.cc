@@ -38,8 +38,9 @@ bool write_rows(EntryRows& rows, int64_t first, int64_t last, int64_t* to) {
 
 int64_t write_starts(const int64_t* row, int64_t first, int64_t last, int64_t rows,
                      int64_t* starts) {
-  int64_t next = first == 0 ? 0 : row[first - 1] + 1;  // the first row whose start is not written
-  if (HWY_UNLIKELY(next < 0 || next > rows)) return first;
+  const int64_t last_row = first == 0 ? -1 : row[first - 1];
+  if (HWY_UNLIKELY(last_row < -1 || last_row >= rows)) return first;
+  int64_t next = last_row + 1;  // the first row whose start is not written
   const auto begins_at = [&](int64_t i) HWY_ATTR {
     const int64_t r = row[i];
     if (HWY_UNLIKELY(r < next || r >= rows)) return r >= 0 && r == next - 1;
