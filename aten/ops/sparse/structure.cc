@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "aten/engine/layouts.h"
+#include "aten/ops/_fill_.h"
 #include "aten/ops/_random_range_.h"
 #include "aten/ops/add.h"
 #include "aten/ops/arange.h"
@@ -17,7 +18,7 @@
 #include "aten/ops/empty_like.h"
 #include "aten/ops/eq.h"
 #include "aten/ops/expand.h"
-#include "aten/ops/fill.h"
+#include "aten/ops/fill_.h"
 #include "aten/ops/full.h"
 #include "aten/ops/full_like.h"
 #include "aten/ops/index_select.h"
@@ -355,15 +356,19 @@ Tensor zeros_like(const Tensor& self, std::optional<ScalarType> dtype, std::opti
 
 // ---- tensors with the same entries ----
 
+void require_compressed(const char* op, const Tensor& self) {
+  check<ErrorKind::NotImplemented>(
+      is_compressed(self.layout()), OpName(op),
+      "expected strided tensors or compressed ones, got one of layout ", name_of(self.layout()),
+      "; call to_dense()");
+}
+
 // The entries of a compressed tensor, with other values.
 template <class F>
 Tensor with_values(const char* op, const Tensor& self, std::optional<Layout> layout,
                    std::optional<Device> device, F&& values_like) {
   require_layout(op, self, layout);
-  check<ErrorKind::NotImplemented>(
-      is_compressed(self.layout()), OpName(op),
-      "expected strided tensors or compressed ones, got one of layout ", name_of(self.layout()),
-      "; call to_dense()");
+  require_compressed(op, self);
   Compressed c = compressed_of(op, self);
   const Device on = device.value_or(self.device());
   c.offsets = aten::to(c.offsets, on, c.offsets.dtype(), false, /*copy=*/true);
@@ -405,37 +410,27 @@ Tensor empty_like(const Tensor& self, std::optional<ScalarType> dtype, std::opti
 
 // ---- values that are replaced ----
 
-// Calls write(values) for the values of a compressed tensor. Coordinates are refused, as above.
-template <class F>
-Tensor written(const char* op, const Tensor& self, F&& write) {
-  check<ErrorKind::NotImplemented>(
-      is_compressed(self.layout()), OpName(op),
-      "expected strided tensors or compressed ones, got one of layout ", name_of(self.layout()),
-      "; call to_dense()");
-  Compressed c = compressed_of(op, self);
-  c.values = write(c.values);
-  return tensor_of(c);
+// The values of a compressed tensor, for an operator that writes all of them. Coordinates are
+// refused, as above.
+Tensor written_values(const char* op, const Tensor& self) {
+  require_compressed(op, self);
+  return values_of(self);
 }
 Tensor fill(const Tensor& self, const Scalar& value) {
-  return written("fill_", self, [&](const Tensor& values) { return aten::fill(values, value); });
+  aten::fill_(written_values("fill_", self), value);
+  return self;
 }
 Tensor normal(const Tensor& self, double mean, double std, const Generator& generator) {
-  written("normal_", self, [&](const Tensor& values) {
-    return aten::normal_(values, mean, std, generator);
-  });
+  aten::normal_(written_values("normal_", self), mean, std, generator);
   return self;
 }
 Tensor uniform(const Tensor& self, double from, double to, const Generator& generator) {
-  written("uniform_", self, [&](const Tensor& values) {
-    return aten::uniform_(values, from, to, generator);
-  });
+  aten::uniform_(written_values("uniform_", self), from, to, generator);
   return self;
 }
 
 Tensor random_range(const Tensor& self, int64_t from, int64_t high, const Generator& generator) {
-  written("random_", self, [&](const Tensor& values) {
-    return aten::_random_range_(values, from, high, generator);
-  });
+  aten::_random_range_(written_values("random_", self), from, high, generator);
   return self;
 }
 
@@ -473,7 +468,7 @@ Tensor zero(const Tensor& self) {
     register_layout_kernel<ops::new_zeros>(layout, &new_zeros);
     register_layout_kernel<ops::new_empty>(layout, &new_zeros);
     register_layout_kernel<ops::zero_>(layout, &zero);
-    register_layout_kernel<ops::fill_Scalar>(layout, &fill);
+    register_layout_kernel<ops::_fill_>(layout, &fill);
     register_layout_kernel<ops::normal_>(layout, &normal);
     register_layout_kernel<ops::uniform_>(layout, &uniform);
     register_layout_kernel<ops::_random_range_>(layout, &random_range);

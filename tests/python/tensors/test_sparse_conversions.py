@@ -165,7 +165,7 @@ def test_products_with_a_vector_by_columns(shape: Tuple[int, int, int], dtype: A
     n, m, _ = shape
     x = _array(*shape, dtype)
     s = _in("sparse_csc", treadle.tensor(x))
-    right, left = (np.arange(k).astype(dtype) % dtype(7) for k in (m, n))
+    right, left = ((np.arange(k) % 7).astype(dtype) for k in (m, n))
     wide = complex if dtype == np.complex64 else float
     for found, expected in (
         (s @ treadle.tensor(right), x.astype(wide) @ right.astype(wide)),

@@ -14,7 +14,7 @@ namespace {
 
 // The zeros of so many bytes are written, and then the entries among them, while they are in a
 // near cache.
-constexpr int64_t kBlock = int64_t{1} << 17;
+constexpr int64_t kBlock = int64_t{1} << 19;
 
 template <class V>
 void csr_dense_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, int64_t columns,

@@ -35,7 +35,7 @@ class Transposition {
         count_(col.numel()),
         column_(col.data_as<int64_t>()),
         pieces_(std::clamp<int64_t>(count_ / std::max(kLeast, 2 * columns), 1, num_threads())) {
-    require_all(offsets_[0] == 0 && offsets_[rows_] == count_);
+    matrix_.require_all(rows_);
   }
 
   // Where columns begin; behind them in `to` the number of entries. Returns where those of each
@@ -111,7 +111,8 @@ class Transposition {
     uint64_t words[kBlock + simd::kPadding];
     for (int64_t i = first; i < last; i += kBlock) {
       const int64_t end = std::min(last, i + kBlock);
-      require_all(kernels.pack(entries, i, end, reinterpret_cast<const B*>(from), words));
+      const bool good = kernels.pack(entries, i, end, reinterpret_cast<const B*>(from), words);
+      matrix_.require_all(rows_, good);
       each_place(next, i, end, [=](int64_t k, int64_t at) { to[at] = words[k - i]; });
     }
   }
@@ -119,7 +120,7 @@ class Transposition {
   void move(Number* next, simd::EntryRows& entries, int64_t first, int64_t last, const V* from,
             int64_t* rows, V* values) const {
     for (int64_t i = first; i < last;) {
-      require_all(entries.next(i));
+      matrix_.require_all(rows_, entries.next(i));
       const int64_t row = entries.row, end = std::min(last, entries.end);
       each_place(next, i, end, [=](int64_t k, int64_t at) {
         rows[at] = row;
@@ -148,14 +149,6 @@ class Transposition {
       matrix_.fail_column(column);
     return column;
   }
-  void require_all(bool all) const {
-    if (all) [[likely]]
-      return;
-    matrix_.each_range(0, rows_, [](int64_t, int64_t, int64_t) {});  // names a wrong row
-    fail<ErrorKind::Runtime>(OpName("transpose"), "expected offsets of rows from 0 to ", count_,
-                             ", got ", offsets_[0], " to ", offsets_[rows_]);
-  }
-
   const CompressedRows matrix_;
   const int64_t* const offsets_;
   const int64_t rows_, columns_, count_;

@@ -13,6 +13,7 @@
 #include "aten/ops/_csr_coordinates.h"
 #include "aten/ops/_row_offsets.h"
 #include "aten/ops/contiguous.h"
+#include "aten/ops/sparse/cpu/compressed_rows.h"
 #include "aten/ops/sparse/cpu/entry_rows.h"
 #include "core/base/checked.h"
 
@@ -213,15 +214,12 @@ void csr_coordinates_cpu(const Tensor& crow, const Tensor& col, bool by_rows, co
   const int64_t *const offset = offsets.data_as<int64_t>(), *const index = indices.data_as<int64_t>();
   int64_t* const line_to = out.data_as<int64_t>() + (by_rows ? 0 : count);
   int64_t* const index_to = out.data_as<int64_t>() + (by_rows ? count : 0);
-  const auto require = [&](bool good) {
-    check<ErrorKind::Runtime>(good, OpName("to_sparse"), "expected offsets that do not fall, from 0 to ",
-                              count, ", got ", offset[0], " to ", offset[lines]);
-  };
-  require(offset[0] == 0 && offset[lines] == count);
+  const CompressedRows matrix("to_sparse", offsets, indices, /*width=*/0);
+  matrix.require_all(lines);
   const auto kernels = simd::entry_row_kernels();
   parallel_for(count, kPiece, [&](int64_t first, int64_t last) {
     simd::EntryRows rows(offset, lines, count, first);
-    require(kernels.write_rows(rows, first, last, line_to + first));
+    matrix.require_all(lines, kernels.write_rows(rows, first, last, line_to + first));
     std::copy(index + first, index + last, index_to + first);
   });
 }

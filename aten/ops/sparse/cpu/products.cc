@@ -12,6 +12,7 @@
 #include "aten/ops/contiguous.h"
 #include "aten/ops/indexing/cpu/row_sums.h"
 #include "aten/ops/sparse/cpu/compressed_rows.h"
+#include "aten/ops/sparse/cpu/entry_rows.h"
 #include "aten/ops/sparse/cpu/row_products.h"
 
 namespace treadle::cpu {
@@ -188,8 +189,8 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
 
 // ---- the transpose by a vector ----
 
-// Each entry is added to the sum of its column. The rows are split into pieces, which have sums of
-// their own and depend on the matrix alone.
+// Each entry is added to the sum of its column. The entries are split into pieces, which have sums
+// of their own and depend on the matrix alone.
 template <class T>
 void csr_mv_turned_cpu(const Tensor& values, const Tensor& crow, const Tensor& col,
                        const Tensor& vector, int64_t width, const Tensor& out) {
@@ -200,29 +201,39 @@ void csr_mv_turned_cpu(const Tensor& values, const Tensor& crow, const Tensor& c
   const Tensor offsets = aten::contiguous(crow), columns = aten::contiguous(col);
   const CompressedRows matrix("mv", offsets, columns, width);
   const int64_t rows = crow.numel() - 1, count = col.numel();
-  const int64_t* const offset = offsets.data_as<int64_t>();
+  matrix.require_all(rows);
   const int64_t pieces = std::clamp<int64_t>(count / std::max(kPiece, 4 * width), 1, kMost);
-  std::vector<int64_t> bounds{0};
-  for (int64_t p = 1; p < pieces; ++p) {
-    const int64_t r = std::lower_bound(offset, offset + rows, count * p / pieces) - offset;
-    bounds.push_back(std::max(bounds.back(), r));
-  }
-  bounds.push_back(rows);
   std::vector<W> sums(static_cast<size_t>(pieces * width));
   parallel_chunks(pieces, [&](int64_t p) {
     const int64_t* const column = columns.data_as<int64_t>();
     const T *const factor = v.data_as<T>(), *const from = x.data_as<T>();
     W* const sum = sums.data() + p * width;
-    matrix.each_range(bounds[p], bounds[p + 1], [=, &matrix](int64_t r, int64_t begin, int64_t end) {
-      const auto scale = number(from[r]);
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t c = column[i];
-        if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(width)) [[unlikely]]
-          matrix.fail_column(c);
-        const S term = product_of(number(factor[i]), scale);
-        sum[c] = sum_of(sum[c], static_cast<W>(term));
+    const auto add = [=, &matrix](int64_t i, W term) {
+      const int64_t c = column[i];
+      if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(width)) [[unlikely]]
+        matrix.fail_column(c);
+      sum[c] = sum_of(sum[c], term);
+    };
+    const int64_t first = count * p / pieces, last = count * (p + 1) / pieces;
+    simd::EntryRows entries(offsets.data_as<int64_t>(), rows, count, first);
+    if constexpr (is_by_vectors<T>) {
+      // Products of a block stay in the nearest cache.
+      constexpr int64_t kBlock = 512;
+      double products[kBlock];
+      const auto kernel = simd::scaled_entry_kernel<T>();
+      for (int64_t i = first; i < last; i += kBlock) {
+        const int64_t end = std::min(last, i + kBlock);
+        matrix.require_all(rows, kernel.scale(entries, i, end, factor, from, products));
+        for (int64_t k = i; k < end; ++k) add(k, products[k - i]);
       }
-    });
+    } else {
+      for (int64_t i = first; i < last;) {
+        matrix.require_all(rows, entries.next(i));
+        const auto scale = number(from[entries.row]);
+        for (const int64_t end = std::min(last, entries.end); i < end; ++i)
+          add(i, static_cast<W>(static_cast<S>(product_of(number(factor[i]), scale))));
+      }
+    }
   });
   T* const to = out.data_as<T>();
   for (int64_t c = 0; c < width; ++c) {
