@@ -60,7 +60,7 @@ def test_values_are_replaced_in_place(layout: str) -> None:
     s = _in(layout, _dense())
     values = s.values()
     assert s.fill_(3.0) is s and (s.values() == 3).all()
-    assert (s.fill(2.0).values() == 2).all() and (s.values() == 3).all()
+    assert (treadle.fill(s, 2.0).values() == 2).all() and (s.values() == 3).all()
     assert s.uniform_(5, 6) is s and ((s.values() >= 5) & (s.values() < 6)).all()
     assert s.normal_(100, 1) is s and (s.values() > 80).all()
     assert s.random_(7, 8) is s and (s.values() == 7).all()

@@ -73,31 +73,6 @@ int64_t write_starts(const int64_t* row, int64_t first, int64_t last, int64_t ro
   return last;
 }
 
-// Calls f(row, i) for entries from `first` up to `last`, in steps that are whole where there is room.
-template <class F>
-HWY_INLINE bool each_in_steps(EntryRows& rows, int64_t first, int64_t last, F&& f) {
-  for (int64_t i = first; i < last;) {
-    if (!rows.next(i)) return false;
-    const int64_t end = std::min(rows.end, last), row = rows.row;
-    if (HWY_LIKELY(end + kStep <= last)) {
-      for (; i < end; i += kStep)
-        for (int64_t k = 0; k < kStep; ++k) f(row, i + k);
-    } else {
-      for (; i < end; ++i) f(row, i);
-    }
-    i = end;
-  }
-  return true;
-}
-
-template <class T>
-bool scale(EntryRows& rows, int64_t first, int64_t last, const T* values, const T* scales,
-           double* products) {
-  return each_in_steps(rows, first, last, [=](int64_t row, int64_t i) HWY_ATTR {
-    products[i - first] = static_cast<double>(values[i] * scales[row]);
-  });
-}
-
 template <class V>
 HWY_INLINE uint64_t packed(int64_t row, V value) {
   return uint64_t{value} << 32 | static_cast<uint64_t>(row);
@@ -105,9 +80,19 @@ HWY_INLINE uint64_t packed(int64_t row, V value) {
 
 template <class V>
 bool pack(EntryRows& rows, int64_t first, int64_t last, const V* values, uint64_t* words) {
-  return each_in_steps(rows, first, last, [=](int64_t row, int64_t i) HWY_ATTR {
-    words[i - first] = packed(row, values[i]);
-  });
+  for (int64_t i = first; i < last;) {
+    if (!rows.next(i)) return false;
+    const int64_t end = std::min(rows.end, last), row = rows.row;
+    uint64_t* const to = words - first;
+    if (HWY_LIKELY(end + kStep <= last)) {
+      for (; i < end; i += kStep)
+        for (int64_t k = 0; k < kStep; ++k) to[i + k] = packed(row, values[i + k]);
+    } else {
+      for (; i < end; ++i) to[i] = packed(row, values[i]);
+    }
+    i = end;
+  }
+  return true;
 }
 
 template <class V>
@@ -120,15 +105,12 @@ void unpack(uint64_t* words, int64_t count, V* values) {
 }
 
 using Kernels = std::tuple<EntryRowKernels, PackedEntryKernels<uint8_t>,
-                           PackedEntryKernels<uint16_t>, PackedEntryKernels<uint32_t>,
-                           ScaledEntryKernel<float>, ScaledEntryKernel<double>>;
+                           PackedEntryKernels<uint16_t>, PackedEntryKernels<uint32_t>>;
 const Kernels& entry_row_tables() {
   static constexpr Kernels kernels{EntryRowKernels{&write_rows, &write_starts},
                                    PackedEntryKernels<uint8_t>{&pack<uint8_t>, &unpack<uint8_t>},
                                    PackedEntryKernels<uint16_t>{&pack<uint16_t>, &unpack<uint16_t>},
-                                   PackedEntryKernels<uint32_t>{&pack<uint32_t>, &unpack<uint32_t>},
-                                   ScaledEntryKernel<float>{&scale<float>},
-                                   ScaledEntryKernel<double>{&scale<double>}};
+                                   PackedEntryKernels<uint32_t>{&pack<uint32_t>, &unpack<uint32_t>}};
   return kernels;
 }
 
@@ -156,13 +138,6 @@ EntryRows::EntryRows(const int64_t* offsets, int64_t rows, int64_t count, int64_
 EntryRowKernels entry_row_kernels() {
   return std::get<EntryRowKernels>(HWY_DYNAMIC_DISPATCH(entry_row_tables)());
 }
-
-template <class T>
-ScaledEntryKernel<T> scaled_entry_kernel() {
-  return std::get<ScaledEntryKernel<T>>(HWY_DYNAMIC_DISPATCH(entry_row_tables)());
-}
-template ScaledEntryKernel<float> scaled_entry_kernel();
-template ScaledEntryKernel<double> scaled_entry_kernel();
 
 template <class V>
 PackedEntryKernels<V> packed_entry_kernels() {

@@ -44,17 +44,6 @@ struct EntryRowKernels {
 };
 EntryRowKernels entry_row_kernels();
 
-// The values of entries, each times a number of its row.
-template <class T>
-struct ScaledEntryKernel {
-  // Writes products for entries from `first` up to `last`: values[first] times scales[its row] is
-  // products[0]. False if the offsets are wrong.
-  bool (*scale)(EntryRows& rows, int64_t first, int64_t last, const T* values, const T* scales,
-                double* products);
-};
-template <class T>
-ScaledEntryKernel<T> scaled_entry_kernel();  // of float and double
-
 // An entry in one word, for values of up to 32 bits: the value in the upper half, the row in the
 // lower one. So an entry that moves is one store.
 template <class V>

@@ -208,31 +208,31 @@ void csr_mv_turned_cpu(const Tensor& values, const Tensor& crow, const Tensor& c
     const int64_t* const column = columns.data_as<int64_t>();
     const T *const factor = v.data_as<T>(), *const from = x.data_as<T>();
     W* const sum = sums.data() + p * width;
-    const auto add = [=, &matrix](int64_t i, W term) {
-      const int64_t c = column[i];
-      if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(width)) [[unlikely]]
-        matrix.fail_column(c);
-      sum[c] = sum_of(sum[c], term);
-    };
     const int64_t first = count * p / pieces, last = count * (p + 1) / pieces;
     simd::EntryRows entries(offsets.data_as<int64_t>(), rows, count, first);
-    if constexpr (is_by_vectors<T>) {
-      // Products of a block stay in the nearest cache.
-      constexpr int64_t kBlock = 512;
-      double products[kBlock];
-      const auto kernel = simd::scaled_entry_kernel<T>();
-      for (int64_t i = first; i < last; i += kBlock) {
-        const int64_t end = std::min(last, i + kBlock);
-        matrix.require_all(rows, kernel.scale(entries, i, end, factor, from, products));
-        for (int64_t k = i; k < end; ++k) add(k, products[k - i]);
-      }
-    } else {
-      for (int64_t i = first; i < last;) {
-        matrix.require_all(rows, entries.next(i));
-        const auto scale = number(from[entries.row]);
-        for (const int64_t end = std::min(last, entries.end); i < end; ++i)
-          add(i, static_cast<W>(static_cast<S>(product_of(number(factor[i]), scale))));
-      }
+    for (int64_t i = first; i < last;) {
+      matrix.require_all(rows, entries.next(i));
+      const auto scale = number(from[entries.row]);
+      // Adds so many entries, of which the columns are checked at once.
+      const auto add = [=, &matrix]<int64_t n>(int64_t at, std::integral_constant<int64_t, n>) {
+        uint64_t c[n];
+        bool wrong = false;
+        for (int64_t k = 0; k < n; ++k) {
+          c[k] = static_cast<uint64_t>(column[at + k]);
+          wrong |= c[k] >= static_cast<uint64_t>(width);
+        }
+        if (wrong) [[unlikely]]
+          matrix.fail_columns(column + at, n);
+        for (int64_t k = 0; k < n; ++k) {
+          const S term = product_of(number(factor[at + k]), scale);
+          sum[c[k]] = sum_of(sum[c[k]], static_cast<W>(term));
+        }
+      };
+      constexpr int64_t kStep = 4, kLong = 8 * kStep;
+      const int64_t end = std::min(last, entries.end);
+      if (end - i >= kLong)
+        for (; i + kStep <= end; i += kStep) add(i, std::integral_constant<int64_t, kStep>());
+      for (; i < end; ++i) add(i, std::integral_constant<int64_t, 1>());
     }
   });
   T* const to = out.data_as<T>();

@@ -210,32 +210,6 @@ TEST_P(RowKernels, PackedEntries) {
   expect_packed<uint32_t>(of, random_);
 }
 
-template <class T>
-void expect_scaled(const Rows& of, std::mt19937& random) {
-  std::uniform_real_distribution<T> draw(-1, 1);
-  std::vector<T> values, scales;
-  for (int64_t i = 0; i < of.count(); ++i) values.push_back(draw(random));
-  for (int64_t r = 0; r < of.rows(); ++r) scales.push_back(draw(random));
-  for (const int64_t piece : {int64_t{3}, int64_t{100}, of.count()}) {
-    std::vector<double> found(of.row.size()), expected;
-    for (int64_t i = 0; i < of.count(); ++i)
-      expected.push_back(static_cast<double>(values[i] * scales[of.row[i]]));
-    for (int64_t first = 0; first < of.count(); first += piece) {
-      simd::EntryRows rows = of.at(first);
-      const int64_t last = std::min(of.count(), first + piece);
-      ASSERT_TRUE(simd::scaled_entry_kernel<T>().scale(rows, first, last, values.data(),
-                                                       scales.data(), found.data() + first));
-    }
-    EXPECT_EQ(found, expected);
-  }
-}
-
-TEST_P(RowKernels, ScaledEntries) {
-  const Rows of(random_);
-  expect_scaled<float>(of, random_);
-  expect_scaled<double>(of, random_);
-}
-
 INSTANTIATE_TEST_SUITE_P(Targets, RowKernels,
                          testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& of) { return std::string(hwy::TargetName(of.param)); });
