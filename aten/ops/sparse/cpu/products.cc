@@ -12,7 +12,6 @@
 #include "aten/ops/contiguous.h"
 #include "aten/ops/indexing/cpu/row_sums.h"
 #include "aten/ops/sparse/cpu/compressed_rows.h"
-#include "aten/ops/sparse/cpu/entry_rows.h"
 #include "aten/ops/sparse/cpu/row_products.h"
 
 namespace treadle::cpu {
@@ -189,51 +188,60 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
 
 // ---- the transpose by a vector ----
 
-// Each entry is added to the sum of its column. The entries are split into pieces, which have sums
-// of their own and depend on the matrix alone.
+// Adds kCount entries of a row to the sums of their columns. False if a column is none.
+template <int64_t kCount, class T, class X, class W>
+bool add_entries(const int64_t* column, const T* factor, X scale, uint64_t width, W* sums) {
+  uint64_t c[kCount];
+  bool wrong = false;
+  for (int64_t k = 0; k < kCount; ++k) {
+    c[k] = static_cast<uint64_t>(column[k]);
+    wrong |= c[k] >= width;
+  }
+  if (wrong) [[unlikely]]
+    return false;
+  for (int64_t k = 0; k < kCount; ++k) {
+    const auto term = static_cast<X>(product_of(number(factor[k]), scale));
+    sums[c[k]] = sum_of(sums[c[k]], static_cast<W>(term));
+  }
+  return true;
+}
+
+// The rows are split into pieces, which have sums of their own and depend on the matrix alone.
 template <class T>
 void csr_mv_turned_cpu(const Tensor& values, const Tensor& crow, const Tensor& col,
                        const Tensor& vector, int64_t width, const Tensor& out) {
   using S = compute_type<T>;
   using W = wide_type<S>;
-  constexpr int64_t kPiece = int64_t{1} << 16, kMost = 16;
+  constexpr int64_t kPiece = int64_t{1} << 16, kMost = 16, kStep = 4, kLong = 8 * kStep;
   const Tensor v = aten::contiguous(values), x = aten::contiguous(vector);
   const Tensor offsets = aten::contiguous(crow), columns = aten::contiguous(col);
   const CompressedRows matrix("mv", offsets, columns, width);
   const int64_t rows = crow.numel() - 1, count = col.numel();
-  matrix.require_all(rows);
+  const int64_t* const offset = offsets.data_as<int64_t>();
   const int64_t pieces = std::clamp<int64_t>(count / std::max(kPiece, 4 * width), 1, kMost);
+  std::vector<int64_t> bounds{0};
+  for (int64_t p = 1; p < pieces; ++p) {
+    const int64_t r = std::lower_bound(offset, offset + rows, count * p / pieces) - offset;
+    bounds.push_back(std::max(bounds.back(), r));
+  }
+  bounds.push_back(rows);
   std::vector<W> sums(static_cast<size_t>(pieces * width));
   parallel_chunks(pieces, [&](int64_t p) {
     const int64_t* const column = columns.data_as<int64_t>();
     const T *const factor = v.data_as<T>(), *const from = x.data_as<T>();
     W* const sum = sums.data() + p * width;
-    const int64_t first = count * p / pieces, last = count * (p + 1) / pieces;
-    simd::EntryRows entries(offsets.data_as<int64_t>(), rows, count, first);
-    for (int64_t i = first; i < last;) {
-      matrix.require_all(rows, entries.next(i));
-      const auto scale = number(from[entries.row]);
-      // Adds so many entries, of which the columns are checked at once.
-      const auto add = [=, &matrix]<int64_t n>(int64_t at, std::integral_constant<int64_t, n>) {
-        uint64_t c[n];
-        bool wrong = false;
-        for (int64_t k = 0; k < n; ++k) {
-          c[k] = static_cast<uint64_t>(column[at + k]);
-          wrong |= c[k] >= static_cast<uint64_t>(width);
-        }
-        if (wrong) [[unlikely]]
-          matrix.fail_columns(column + at, n);
-        for (int64_t k = 0; k < n; ++k) {
-          const S term = product_of(number(factor[at + k]), scale);
-          sum[c[k]] = sum_of(sum[c[k]], static_cast<W>(term));
-        }
-      };
-      constexpr int64_t kStep = 4, kLong = 8 * kStep;
-      const int64_t end = std::min(last, entries.end);
+    const auto m = static_cast<uint64_t>(width);
+    matrix.each_range(bounds[p], bounds[p + 1], [=, &matrix](int64_t r, int64_t i, int64_t end) {
+      const S scale = number(from[r]);
+      bool good = true;
       if (end - i >= kLong)
-        for (; i + kStep <= end; i += kStep) add(i, std::integral_constant<int64_t, kStep>());
-      for (; i < end; ++i) add(i, std::integral_constant<int64_t, 1>());
-    }
+        for (; good && i + kStep <= end; i += kStep)
+          good = add_entries<kStep>(column + i, factor + i, scale, m, sum);
+      for (; good && i < end; ++i)
+        good = add_entries<1>(column + i, factor + i, scale, m, sum);
+      if (!good) [[unlikely]]
+        matrix.fail_row(r);
+    });
   });
   T* const to = out.data_as<T>();
   for (int64_t c = 0; c < width; ++c) {
