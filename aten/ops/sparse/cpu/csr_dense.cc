@@ -13,10 +13,40 @@
 namespace treadle::cpu {
 namespace {
 
-// The zeros of so many bytes are written, and then the entries among them, while they are in a
-// near cache.
-constexpr int64_t kBlock = int64_t{1} << 19;
+// The zeros of so many bytes are written, and then the entries among them, while they are in the
+// nearest cache.
+constexpr int64_t kBlock = int64_t{1} << 15;
+constexpr int64_t kBytes = int64_t{1} << 19;    // for which a thread is woken
 constexpr int64_t kEntries = int64_t{1} << 16;  // for which a thread is woken
+
+template <class V>
+struct Places {
+  V* to;
+  const V* values;
+  const int64_t* columns;
+  int64_t width, line, step;  // how far lines lie apart, and the elements of a line
+  int64_t inner;              // elements of an entry
+};
+
+// Writes entries from `first` up to `last`, of which row[0] and so on are the rows. How many entries
+// a row has is seldom foreseen by a processor, so each entry has its row. Returns the first entry
+// whose column is none, or `last`.
+template <bool kOne, class V>
+int64_t write_entries(const Places<V>& given, const int64_t* row, int64_t first, int64_t last) {
+  // A copy, since the elements could be its members for all that the compiler knows.
+  const Places<V> of = given;
+  for (int64_t i = first; i < last; ++i) {
+    const int64_t c = of.columns[i];
+    if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(of.width)) [[unlikely]]
+      return i;
+    V* const place = of.to + row[i - first] * of.line + c * of.step;
+    if constexpr (kOne)
+      *place = of.values[i];
+    else
+      std::copy_n(of.values + i * of.inner, of.inner, place);
+  }
+  return last;
+}
 
 template <class V>
 void csr_dense_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, int64_t columns,
@@ -36,41 +66,46 @@ void csr_dense_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, 
   // Lines lie so far apart, and their elements so far.
   const int64_t line = by_rows ? all / lines : all / (lines * columns);
   const int64_t step = by_rows ? all / (lines * columns) : all / columns;
+  const Places<V> places{to, value, index, columns, line, step, inner};
   const auto kernels = simd::entry_row_kernels();
-  const auto write = [&](int64_t first, int64_t last) {
-    // How many entries a row has is seldom foreseen by a processor, so each entry has its row.
+  const auto write = [&](simd::EntryRows& rows, int64_t first, int64_t last) {
     constexpr int64_t kSome = 512;
     int64_t row[kSome];
-    simd::EntryRows rows(offset, lines, count, first);
     for (int64_t i = first; i < last; i += kSome) {
       const int64_t end = std::min(last, i + kSome);
       matrix.require_all(lines, kernels.write_rows(rows, i, end, row));
-      for (int64_t k = i; k < end; ++k) {
-        const int64_t c = index[k];
-        if (static_cast<uint64_t>(c) >= static_cast<uint64_t>(columns)) [[unlikely]]
-          matrix.fail_column(c);
-        V* const place = to + row[k - i] * line + c * step;
-        if (inner == 1)
-          *place = value[k];
-        else
-          std::copy_n(value + k * inner, inner, place);
-      }
+      const int64_t done = inner == 1 ? write_entries<true>(places, row, i, end)
+                                      : write_entries<false>(places, row, i, end);
+      if (done < end) [[unlikely]]
+        matrix.fail_columns(index + done, 1);
     }
   };
-  const auto clear = [&](int64_t first, int64_t last) {
-    std::memset(static_cast<void*>(to + first), 0, static_cast<size_t>(last - first) * sizeof(V));
+  constexpr auto kSize = static_cast<int64_t>(sizeof(V));
+  const auto lines_of = [=](int64_t bytes) {
+    return std::max<int64_t>(1, bytes / (line * kSize));
   };
-  constexpr int64_t kElements = kBlock / static_cast<int64_t>(sizeof(V));
   if (by_rows) {
-    parallel_for(lines, std::max<int64_t>(1, kElements / line), [&](int64_t first, int64_t last) {
-      clear(first * line, last * line);
-      const int64_t begin = offset[first], end = offset[last];
-      matrix.require_all(lines, 0 <= begin && begin <= end && end <= count);
-      write(begin, end);
+    parallel_for(lines, lines_of(kBytes), [&](int64_t begin, int64_t end) {
+      const int64_t some = lines_of(kBlock);
+      int64_t first = offset[begin];
+      matrix.require_all(lines, 0 <= first && first <= count);
+      simd::EntryRows rows(offset, lines, count, first);
+      for (int64_t r = begin; r < end; r += some) {
+        const int64_t next = std::min(end, r + some), last = offset[next];
+        kernels.clear(reinterpret_cast<char*>(to + r * line), (next - r) * line * kSize);
+        matrix.require_all(lines, first <= last && last <= count);
+        write(rows, first, last);
+        first = last;
+      }
     });
   } else {
-    parallel_for(all, kElements, clear);
-    parallel_for(count, kEntries, write);
+    parallel_for(all, kBytes / kSize, [&](int64_t first, int64_t last) {
+      std::memset(static_cast<void*>(to + first), 0, static_cast<size_t>((last - first) * kSize));
+    });
+    parallel_for(count, kEntries, [&](int64_t first, int64_t last) {
+      simd::EntryRows rows(offset, lines, count, first);
+      write(rows, first, last);
+    });
   }
 }
 

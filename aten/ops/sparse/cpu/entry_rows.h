@@ -41,6 +41,8 @@ struct EntryRowKernels {
   // none of `rows`, or `last`.
   int64_t (*write_starts)(const int64_t* row, int64_t first, int64_t last, int64_t rows,
                           int64_t* starts);
+  // Writes zeros to a few thousand bytes, which stay in the nearest cache.
+  void (*clear)(char* to, int64_t bytes);
 };
 EntryRowKernels entry_row_kernels();
 

@@ -190,7 +190,7 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
 
 // Adds kCount entries of a row to the sums of their columns. False if a column is none.
 template <int64_t kCount, class T, class X, class W>
-bool add_entries(const int64_t* column, const T* factor, X scale, uint64_t width, W* sums) {
+[[gnu::always_inline]] inline bool add_entries(const int64_t* column, const T* factor, X scale, uint64_t width, W* sums) {
   uint64_t c[kCount];
   bool wrong = false;
   for (int64_t k = 0; k < kCount; ++k) {
@@ -233,14 +233,14 @@ void csr_mv_turned_cpu(const Tensor& values, const Tensor& crow, const Tensor& c
     const auto m = static_cast<uint64_t>(width);
     matrix.each_range(bounds[p], bounds[p + 1], [=, &matrix](int64_t r, int64_t i, int64_t end) {
       const S scale = number(from[r]);
-      bool good = true;
-      if (end - i >= kLong)
-        for (; good && i + kStep <= end; i += kStep)
-          good = add_entries<kStep>(column + i, factor + i, scale, m, sum);
-      for (; good && i < end; ++i)
-        good = add_entries<1>(column + i, factor + i, scale, m, sum);
-      if (!good) [[unlikely]]
-        matrix.fail_row(r);
+      if (end - i >= kLong) {
+        for (; i + kStep <= end; i += kStep)
+          if (!add_entries<kStep>(column + i, factor + i, scale, m, sum)) [[unlikely]]
+            matrix.fail_columns(column + i, kStep);
+      }
+      for (; i < end; ++i)
+        if (!add_entries<1>(column + i, factor + i, scale, m, sum)) [[unlikely]]
+          matrix.fail_columns(column + i, 1);
     });
   });
   T* const to = out.data_as<T>();
