@@ -207,8 +207,8 @@ _LAZY = {
     ),
     **dict.fromkeys(
         """conv_tbc detach_ eig embedding_renorm_ fake_quantize_per_channel_affine
-        fake_quantize_per_tensor_affine frobenius_norm get_device hsmm hspmm indices_copy is_distributed
-        ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy
+        fake_quantize_per_tensor_affine frobenius_norm get_device hsmm hspmm indices_copy
+        is_distributed ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy
         lobpcg lstsq matrix_rank native_channel_shuffle native_dropout native_norm
         nuclear_norm resize_as_ smm solve sspaddmm values_copy""".split(),
         "treadle._functions.older",

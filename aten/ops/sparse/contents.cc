@@ -165,8 +165,11 @@ Compressed joined_batches(const Compressed& c) {
                 aten::unsqueeze(aten::mul(numbers, Scalar(nnz)), 1));
   const Tensor end =
       aten::full({1}, Scalar(matrices * nnz), ScalarType::Int64, std::nullopt, device);
-  return {c.layout, aten::cat({aten::reshape(starts, {-1}), end}), aten::flatten(indices),
-          aten::flatten(c.values, 0, batches), {}};
+  return {c.layout,
+          aten::cat({aten::reshape(starts, {-1}), end}),
+          aten::flatten(indices),
+          aten::flatten(c.values, 0, batches),
+          {}};
 }
 
 }  // namespace

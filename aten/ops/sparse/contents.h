@@ -3,7 +3,7 @@
 //   Coo            entries by coordinates: indices (sparse dims, nnz), values (nnz, dense dims)
 //   Compressed     entries by rows (csr, bsr) or by columns (csc, bsc), with dimensions of batches
 //                  in front; bsr and bsc have blocks for entries
-//   Matrix         a matrix by rows, without batches and blocks; for products without dense dimensions
+//   Matrix         a matrix by rows, without batches and blocks
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -93,8 +93,7 @@ Tensor product(const char* op, const Tensor& a, const Tensor& b) {
                             "expected tensors with dimensions, got a number");
   require_product(op, a, b);
   // A sparse vector is a matrix of one row or of one column.
-  if (is_sparse(a) && a.dim() == 1)
-    return aten::squeeze(product(op, aten::unsqueeze(a, 0), b), 0);
+  if (is_sparse(a) && a.dim() == 1) return aten::squeeze(product(op, aten::unsqueeze(a, 0), b), 0);
   if (is_sparse(b) && b.dim() == 1)
     return aten::squeeze(product(op, a, aten::unsqueeze(b, 1)), a.dim() - 1);
   if ((is_sparse(a) && a.dim() == 3) || (is_sparse(b) && b.dim() == 3)) return sparse::bmm(a, b);

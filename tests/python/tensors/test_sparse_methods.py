@@ -134,9 +134,7 @@ def test_joins_along_dense_dimensions(join: Any) -> None:
     made = join([first, second], 1)
     assert made.shape == (4, 5) and made.dense_dim() == 1
     assert_close(made.to_dense(), join([first.to_dense(), second.to_dense()], 1))
-    assert_close(
-        join([first, first]).to_dense(), join([first.to_dense(), first.to_dense()])
-    )
+    assert_close(join([first, first]).to_dense(), join([first.to_dense(), first.to_dense()]))
     assert treadle.hstack([first, second]).shape == (4, 5)
 
 

@@ -13,11 +13,8 @@
 namespace treadle::cpu {
 namespace {
 
-// The zeros of so many bytes are written, and then the entries among them, while they are in the
-// nearest cache.
-constexpr int64_t kBlock = int64_t{1} << 15;
-constexpr int64_t kBytes = int64_t{1} << 19;    // for which a thread is woken
-constexpr int64_t kEntries = int64_t{1} << 16;  // for which a thread is woken
+// For which a thread is woken.
+constexpr int64_t kBytes = int64_t{1} << 19, kEntries = int64_t{1} << 16;
 
 template <class V>
 struct Places {
@@ -28,9 +25,9 @@ struct Places {
   int64_t inner;              // elements of an entry
 };
 
-// Writes entries from `first` up to `last`, of which row[0] and so on are the rows. How many entries
-// a row has is seldom foreseen by a processor, so each entry has its row. Returns the first entry
-// whose column is none, or `last`.
+// Writes entries from `first` up to `last`, of which row[0] and so on are the rows. How many
+// entries a row has is seldom foreseen by a processor, so each entry has its row. Returns the first
+// entry whose column is none, or `last`.
 template <bool kOne, class V>
 int64_t write_entries(const Places<V>& given, const int64_t* row, int64_t first, int64_t last) {
   // A copy, since the elements could be its members for all that the compiler knows.
@@ -68,9 +65,14 @@ void csr_dense_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, 
   const int64_t step = by_rows ? all / (lines * columns) : all / columns;
   const Places<V> places{to, value, index, columns, line, step, inner};
   const auto kernels = simd::entry_row_kernels();
-  const auto write = [&](simd::EntryRows& rows, int64_t first, int64_t last) {
+  constexpr int64_t kElements = kBytes / static_cast<int64_t>(sizeof(V));
+  parallel_for(all, kElements, [&](int64_t first, int64_t last) {
+    std::memset(static_cast<void*>(to + first), 0, static_cast<size_t>(last - first) * sizeof(V));
+  });
+  parallel_for(count, kEntries, [&](int64_t first, int64_t last) {
     constexpr int64_t kSome = 512;
     int64_t row[kSome];
+    simd::EntryRows rows(offset, lines, count, first);
     for (int64_t i = first; i < last; i += kSome) {
       const int64_t end = std::min(last, i + kSome);
       matrix.require_all(lines, kernels.write_rows(rows, i, end, row));
@@ -79,34 +81,7 @@ void csr_dense_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, 
       if (done < end) [[unlikely]]
         matrix.fail_columns(index + done, 1);
     }
-  };
-  constexpr auto kSize = static_cast<int64_t>(sizeof(V));
-  const auto lines_of = [=](int64_t bytes) {
-    return std::max<int64_t>(1, bytes / (line * kSize));
-  };
-  if (by_rows) {
-    parallel_for(lines, lines_of(kBytes), [&](int64_t begin, int64_t end) {
-      const int64_t some = lines_of(kBlock);
-      int64_t first = offset[begin];
-      matrix.require_all(lines, 0 <= first && first <= count);
-      simd::EntryRows rows(offset, lines, count, first);
-      for (int64_t r = begin; r < end; r += some) {
-        const int64_t next = std::min(end, r + some), last = offset[next];
-        kernels.clear(reinterpret_cast<char*>(to + r * line), (next - r) * line * kSize);
-        matrix.require_all(lines, first <= last && last <= count);
-        write(rows, first, last);
-        first = last;
-      }
-    });
-  } else {
-    parallel_for(all, kBytes / kSize, [&](int64_t first, int64_t last) {
-      std::memset(static_cast<void*>(to + first), 0, static_cast<size_t>((last - first) * kSize));
-    });
-    parallel_for(count, kEntries, [&](int64_t first, int64_t last) {
-      simd::EntryRows rows(offset, lines, count, first);
-      write(rows, first, last);
-    });
-  }
+  });
 }
 
 const auto registered = register_kernels<aten::ops::_csr_dense, DeviceType::CPU>(

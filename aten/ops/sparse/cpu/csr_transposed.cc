@@ -96,9 +96,8 @@ class Transposition {
 
   template <class F>
   void each_piece(F&& f) const {
-    parallel_chunks(pieces_, [&](int64_t p) {
-      f(p, count_ * p / pieces_, count_ * (p + 1) / pieces_);
-    });
+    parallel_chunks(pieces_,
+                    [&](int64_t p) { f(p, count_ * p / pieces_, count_ * (p + 1) / pieces_); });
   }
 
   // Entries are packed in the result's rows. A store to a place that is in no near cache takes

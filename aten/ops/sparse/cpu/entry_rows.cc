@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <tuple>
 
 #include "aten/ops/sparse/cpu/entry_rows.h"
@@ -74,21 +73,6 @@ int64_t write_starts(const int64_t* row, int64_t first, int64_t last, int64_t ro
   return last;
 }
 
-void clear(char* to, int64_t bytes) {
-#if HWY_TARGET <= HWY_AVX3
-  // Stores of whole lines take less time than the instruction by which memset writes many of them.
-  const hn::ScalableTag<uint8_t> d;
-  constexpr int64_t kLanes = hn::MaxLanes(d);
-  auto* const out = reinterpret_cast<uint8_t*>(to);
-  int64_t i = 0;
-  for (; i + 4 * kLanes <= bytes; i += 4 * kLanes)
-    for (int64_t k = 0; k < 4; ++k) hn::StoreU(hn::Zero(d), d, out + i + k * kLanes);
-  std::memset(to + i, 0, static_cast<size_t>(bytes - i));
-#else
-  std::memset(to, 0, static_cast<size_t>(bytes));
-#endif
-}
-
 template <class V>
 HWY_INLINE uint64_t packed(int64_t row, V value) {
   return uint64_t{value} << 32 | static_cast<uint64_t>(row);
@@ -123,10 +107,11 @@ void unpack(uint64_t* words, int64_t count, V* values) {
 using Kernels = std::tuple<EntryRowKernels, PackedEntryKernels<uint8_t>,
                            PackedEntryKernels<uint16_t>, PackedEntryKernels<uint32_t>>;
 const Kernels& entry_row_tables() {
-  static constexpr Kernels kernels{EntryRowKernels{&write_rows, &write_starts, &clear},
-                                   PackedEntryKernels<uint8_t>{&pack<uint8_t>, &unpack<uint8_t>},
-                                   PackedEntryKernels<uint16_t>{&pack<uint16_t>, &unpack<uint16_t>},
-                                   PackedEntryKernels<uint32_t>{&pack<uint32_t>, &unpack<uint32_t>}};
+  static constexpr Kernels kernels{
+      EntryRowKernels{&write_rows, &write_starts},
+      PackedEntryKernels<uint8_t>{&pack<uint8_t>, &unpack<uint8_t>},
+      PackedEntryKernels<uint16_t>{&pack<uint16_t>, &unpack<uint16_t>},
+      PackedEntryKernels<uint32_t>{&pack<uint32_t>, &unpack<uint32_t>}};
   return kernels;
 }
 

@@ -33,16 +33,14 @@ class EntryRows {
 };
 
 struct EntryRowKernels {
-  // Writes the rows of entries from `first` up to `last` to `to`, that of the first one first. False
-  // if the offsets are wrong.
+  // Writes the rows of entries from `first` up to `last` to `to`, that of the first one first.
+  // False if the offsets are wrong.
   bool (*write_rows)(EntryRows& rows, int64_t first, int64_t last, int64_t* to);
   // Where rows begin, as far as entries from `first` up to `last` say: `row` are the rows of all
   // entries. Returns the number of the first entry whose row is less than the one before, or is
   // none of `rows`, or `last`.
   int64_t (*write_starts)(const int64_t* row, int64_t first, int64_t last, int64_t rows,
                           int64_t* starts);
-  // Writes zeros to a few thousand bytes, which stay in the nearest cache.
-  void (*clear)(char* to, int64_t bytes);
 };
 EntryRowKernels entry_row_kernels();
 

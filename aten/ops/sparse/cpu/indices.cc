@@ -211,7 +211,8 @@ template <class T>
 void csr_coordinates_cpu(const Tensor& crow, const Tensor& col, bool by_rows, const Tensor& out) {
   const Tensor offsets = aten::contiguous(crow), indices = aten::contiguous(col);
   const int64_t lines = crow.numel() - 1, count = col.numel();
-  const int64_t *const offset = offsets.data_as<int64_t>(), *const index = indices.data_as<int64_t>();
+  const int64_t *const offset = offsets.data_as<int64_t>(), *const index =
+                                                                indices.data_as<int64_t>();
   int64_t* const line_to = out.data_as<int64_t>() + (by_rows ? 0 : count);
   int64_t* const index_to = out.data_as<int64_t>() + (by_rows ? count : 0);
   const CompressedRows matrix("to_sparse", offsets, indices, /*width=*/0);

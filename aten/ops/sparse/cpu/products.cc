@@ -1,7 +1,7 @@
 // Products with a compressed sparse matrix: by a strided matrix, of its transpose and a vector, and
-// the sampled product of two strided ones. A row of the result is computed by one thread, in the order of the entries. A very
-// long row has parts that depend on the matrix alone, and they are added up in order. So the bits
-// do not depend on the number of threads.
+// the sampled product of two strided ones. A row of the result is computed by one thread, in the
+// order of the entries. A very long row has parts that depend on the matrix alone, and they are
+// added up in order. So the bits do not depend on the number of threads.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/long_sums.h"
@@ -190,7 +190,8 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
 
 // Adds kCount entries of a row to the sums of their columns. False if a column is none.
 template <int64_t kCount, class T, class X, class W>
-[[gnu::always_inline]] inline bool add_entries(const int64_t* column, const T* factor, X scale, uint64_t width, W* sums) {
+[[gnu::always_inline]] inline bool add_entries(const int64_t* column, const T* factor, X scale,
+                                               uint64_t width, W* sums) {
   uint64_t c[kCount];
   bool wrong = false;
   for (int64_t k = 0; k < kCount; ++k) {

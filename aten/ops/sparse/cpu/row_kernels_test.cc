@@ -198,8 +198,9 @@ void expect_packed(const Rows& of, std::mt19937& random) {
     }
     kernels.unpack(words.data(), of.count(), found.data());
     EXPECT_EQ(found, values);
-    EXPECT_TRUE(std::equal(of.row.begin(), of.row.end(), words.begin(),
-                           [](int64_t row, uint64_t word) { return static_cast<uint64_t>(row) == word; }));
+    EXPECT_TRUE(
+        std::equal(of.row.begin(), of.row.end(), words.begin(),
+                   [](int64_t row, uint64_t word) { return static_cast<uint64_t>(row) == word; }));
   }
 }
 
