@@ -2,6 +2,7 @@
 
     ./dev bench sparse                 # one thread
     ./dev bench sparse --threads 2 --rounds 9 --only mm
+    ./dev bench sparse --only to       # conversions between layouts
 
 Times are medians of rounds in turn, in microseconds; the last columns are Treadle's time over the
 other's: below 1, Treadle is faster. SciPy uses one thread. Matrices are float32, with entries
@@ -24,7 +25,14 @@ from _rounds import medians
 import treadle
 
 # Rows and columns, and the share of elements that are entries.
-SHAPES = ((20, 10, 0.1), (300, 300, 0.03), (4000, 4000, 0.01), (20000, 20000, 0.001))
+SHAPES = (
+    (20, 10, 0.1),
+    (300, 300, 0.03),
+    (1000, 2000, 0.02),
+    (4000, 4000, 0.01),
+    (20000, 20000, 0.001),
+)
+MOST_ELEMENTS = 1 << 24  # of a strided matrix
 WIDTH = 64  # columns of the strided factor
 
 
@@ -53,7 +61,42 @@ def of(library: Any, a: Any) -> Any:
     return library.sparse_csr_tensor(*map(library.tensor, parts), size=a.shape)
 
 
+def converted(tensor: Any, layout: str) -> Any:
+    """The matrix in another layout: "csr", "csc", "coo" or "strided"."""
+    if layout == "strided":
+        return tensor.to_dense()
+    return getattr(tensor, "to_sparse_" + layout)()
+
+
 Calls = Dict[str, Callable[[], Any]]
+
+
+def conversions(a: Any, tensors: Dict[str, Any]) -> Iterator[Tuple[str, Calls]]:
+    pairs = (("csr", "csc"), ("csc", "csr"), ("csr", "coo"), ("csc", "coo"), ("coo", "csr"))
+    pairs += ("coo", "csc"), ("csr", "strided"), ("csc", "strided"), ("coo", "strided")
+    pairs += (("strided", "csr"), ("strided", "csc"), ("strided", "coo"))
+    for source, target in pairs:
+        if "strided" in (source, target) and a.shape[0] * a.shape[1] > MOST_ELEMENTS:
+            continue
+        given = a.toarray() if source == "strided" else a.asformat(source)
+
+        def by_scipy(given: Any = given, target: str = target) -> Any:
+            if target == "strided":
+                return given.toarray()
+            if isinstance(given, np.ndarray):
+                return getattr(scipy.sparse, target + "_matrix")(given)
+            return given.asformat(target, copy=True)
+
+        yield (
+            f"{source} to {target}",
+            {
+                "SciPy": by_scipy,
+                **{
+                    k: lambda s=converted(t, source), target=target: converted(s, target)
+                    for k, t in tensors.items()
+                },
+            },
+        )
 
 
 def cases(a: Any, rng: Any, libraries: Dict[str, Any]) -> Iterator[Tuple[str, Calls]]:
@@ -71,13 +114,18 @@ def cases(a: Any, rng: Any, libraries: Dict[str, Any]) -> Iterator[Tuple[str, Ca
             **{k: lambda s=s, d=libraries[k].tensor(dense): s @ d for k, s in tensors.items()},
         },
     )
-    yield (
-        "mv",
-        {
-            "SciPy": lambda: a @ vector,
-            **{k: lambda s=s, d=libraries[k].tensor(vector): s @ d for k, s in tensors.items()},
-        },
-    )
+    vectors = {k: library.tensor(vector) for k, library in libraries.items()}
+    for layout in ("csr", "csc", "coo"):
+        yield (
+            f"{layout} mv",
+            {
+                "SciPy": lambda s=a.asformat(layout): s @ vector,
+                **{
+                    k: lambda s=converted(t, layout), d=vectors[k]: s @ d
+                    for k, t in tensors.items()
+                },
+            },
+        )
     turned = a.T.tocsr()
     yield (
         "mm by sparse",
@@ -86,13 +134,7 @@ def cases(a: Any, rng: Any, libraries: Dict[str, Any]) -> Iterator[Tuple[str, Ca
             **{k: lambda s=s, t=of(libraries[k], turned): s @ t for k, s in tensors.items()},
         },
     )
-    yield (
-        "csr to csc",
-        {
-            "SciPy": lambda: a.tocsc(),
-            **{k: lambda s=s: s.to_sparse_csc() for k, s in tensors.items()},
-        },
-    )
+    yield from conversions(a, tensors)
 
     def coalesce_by_scipy() -> Any:
         made = scipy.sparse.coo_matrix((coo.data[order], shuffled), shape=a.shape)

@@ -17,6 +17,7 @@
 #include "aten/ops/to.h"
 #include "aten/ops/to_dense.h"
 #include "aten/ops/type_as.h"
+#include "core/threads/quiescence.h"
 #include "core/schema/function_schema.h"
 
 namespace treadle {
@@ -131,6 +132,17 @@ void write_layout_tensor(const char* op, const Tensor& self, const Tensor& resul
                             result.dtype());
   const Tensor cast = with_values(result, aten::to(values_of(result), self.dtype()));
   static_cast<LayoutTensorImpl*>(self.impl())->take(*contents_of(cast));
+}
+
+void take_layout_tensor(const char* op, const Tensor& self, const Tensor& result) {
+  check<ErrorKind::Runtime>(result.layout() == self.layout(), OpName(op),
+                            "expected a result of layout ", name_of(self.layout()), ", got one of ",
+                            name_of(result.layout()));
+  check<ErrorKind::Runtime>(!requires_grad_in_parts(self), OpName(op),
+                            "expected a tensor that does not require grad, got one that does");
+  const Quiescence quiet(op);
+  self.impl()->set_contiguous_sizes(result.sizes());
+  static_cast<LayoutTensorImpl*>(self.impl())->take(*contents_of(result));
 }
 
 // ---- copies, conversions and moves between devices: those of the parts ----

@@ -72,6 +72,10 @@ void require_layout(const char* op, const Tensor& self, std::optional<Layout> la
 // gradients.
 void write_layout_tensor(const char* op, const Tensor& self, const Tensor& result);
 
+// Gives a tensor of another layout the sizes and the contents of `result`, a tensor of its layout,
+// dtype and device. RuntimeError if `self` requires gradients.
+void take_layout_tensor(const char* op, const Tensor& self, const Tensor& result);
+
 // Whether gradients flow to some part.
 bool requires_grad_in_parts(const Tensor& t);
 

@@ -117,7 +117,7 @@ pi = _math.pi
 e = _math.e
 newaxis = None
 legacy_contiguous_format = contiguous_format  # noqa: F405
-hsmm, dsmm, saddmm = mm, mm, addmm  # noqa: F405
+dsmm, saddmm = mm, addmm  # noqa: F405
 
 # The version of the array API standard, whose names are partly here and all in array_api.
 __array_api_version__ = "2025.12"
@@ -207,8 +207,8 @@ _LAZY = {
     ),
     **dict.fromkeys(
         """conv_tbc detach_ eig embedding_renorm_ fake_quantize_per_channel_affine
-        fake_quantize_per_tensor_affine frobenius_norm get_device hspmm indices_copy is_distributed
-        ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy
+        fake_quantize_per_tensor_affine frobenius_norm get_device hsmm hspmm indices_copy
+        is_distributed ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy
         lobpcg lstsq matrix_rank native_channel_shuffle native_dropout native_norm
         nuclear_norm resize_as_ smm solve sspaddmm values_copy""".split(),
         "treadle._functions.older",

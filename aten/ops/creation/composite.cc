@@ -25,6 +25,7 @@
 #include "aten/ops/ones.h"
 #include "aten/ops/ones_like.h"
 #include "aten/ops/scalar_tensor.h"
+#include "aten/ops/sparse/contents.h"
 #include "aten/ops/zeros.h"
 #include "aten/ops/zeros_like.h"
 #include "core/base/math_switches.h"
@@ -43,6 +44,14 @@ namespace {
   return filled(std::move(t));
 }
 
+bool is_other(OptLayout layout) { return layout && *layout != Layout::Strided; }
+
+[[gnu::noinline]] Tensor without_entries(const char* op, IntList size, OptDtype dtype,
+                                         Layout layout, OptDevice device, OptBool pin_memory) {
+  const FactoryOptions options(op, dtype, std::nullopt, device, pin_memory, default_dtype());
+  return sparse::without_entries(op, layout, size, options.dtype, options.device);
+}
+
 // A new tensor is dense, but not always contiguous.
 Tensor filled(const Tensor& t, const Scalar& value) {
   if (t.is_contiguous()) return fresh(aten::_fill_(t, value));
@@ -53,6 +62,7 @@ Tensor filled(const Tensor& t, const Scalar& value) {
 
 Tensor empty(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
              OptFormat memory_format) {
+  if (is_other(layout)) return without_entries("empty", size, dtype, *layout, device, pin_memory);
   const FactoryOptions options("empty", dtype, layout, device, pin_memory, default_dtype());
   check<ErrorKind::Runtime>(memory_format != MemoryFormat::Preserve, OpName("empty"),
                             "expected a memory format that has an order, got ",
@@ -125,6 +135,7 @@ Tensor new_ones(const Tensor& self, IntList size, OptDtype dtype, OptLayout layo
 }
 
 Tensor zeros(IntList size, OptDtype dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  if (is_other(layout)) return without_entries("zeros", size, dtype, *layout, device, pin_memory);
   return filled(
       FactoryOptions("zeros", dtype, layout, device, pin_memory, default_dtype()).empty(size), 0);
 }

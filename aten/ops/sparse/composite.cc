@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/layouts.h"
 #include "aten/ops/_coo_groups.h"
+#include "aten/ops/_csr_dense.h"
 #include "aten/ops/_csr_transposed.h"
 #include "aten/ops/_indices.h"
 #include "aten/ops/_nnz.h"
@@ -20,7 +21,6 @@
 #include "aten/ops/flatten.h"
 #include "aten/ops/indices.h"
 #include "aten/ops/is_coalesced.h"
-#include "aten/ops/ne.h"
 #include "aten/ops/nonzero.h"
 #include "aten/ops/row_indices.h"
 #include "aten/ops/sparse/contents.h"
@@ -59,7 +59,7 @@ Coo coo_of_strided(const char* op, const Tensor& self, int64_t sparse_dim) {
   check<ErrorKind::Runtime>(sparse_dim >= (self.dim() == 0 ? 0 : 1) && sparse_dim <= self.dim(),
                             OpName(op), "expected sparse_dim from 1 to ", self.dim(), ", got ",
                             sparse_dim);
-  Tensor present = aten::ne(aten::detach(self), Scalar(0));
+  Tensor present = aten::detach(self);
   if (sparse_dim < self.dim()) present = aten::any(aten::flatten(present, sparse_dim), -1);
   const Tensor indices = aten::contiguous(aten::t(aten::nonzero(present)));
   return {indices, picked(self, indices), DimVector(self.sizes()), true};
@@ -182,7 +182,12 @@ Tensor to_dense(const Tensor& self, std::optional<ScalarType> dtype,
                                    OpName("to_dense"),
                                    "expected masked_grad=True, got False: gradients flow to "
                                    "entries alone");
+  if (!is_coo(self)) return dense_of(compressed_of("to_dense", self));
   const Coo coo = coo_of("to_dense", self);
+  if (coo.is_coalesced && coo.sparse_dim() == 2) {
+    const Matrix m = by_rows_of(coo);
+    return aten::_csr_dense(m.values, m.offsets, m.columns, m.width, true);
+  }
   const Tensor zeros = aten::zeros(self.sizes(), self.dtype(), std::nullopt, self.device());
   add_at(zeros, coo.indices, coo.values, Scalar(1));
   return zeros;
@@ -230,6 +235,7 @@ Tensor sparse_mask(const Tensor& self, const Tensor& mask) {
                                    " one");
   check<ErrorKind::Runtime>(self.sizes() == mask.sizes(), OpName("sparse_mask"),
                             "expected a mask of shape ", self.sizes(), ", got ", mask.sizes());
+  if (self.impl() == mask.impl()) return self;
   Coo coo = coo_of("sparse_mask", mask);
   coo.values = picked(aten::to_dense(self), coo.indices);
   return is_coo(mask) ? tensor_of(coo) : in_layout_of("sparse_mask", mask, coo);

@@ -4,29 +4,31 @@
 #include "aten/ops/sparse/contents.h"
 
 #include "aten/ops/_coo_groups.h"
+#include "aten/ops/_csr_coordinates.h"
+#include "aten/ops/_csr_dense.h"
 #include "aten/ops/_csr_transposed.h"
 #include "aten/ops/_row_offsets.h"
 #include "aten/ops/add.h"
 #include "aten/ops/arange.h"
 #include "aten/ops/cat.h"
 #include "aten/ops/contiguous.h"
-#include "aten/ops/diff.h"
 #include "aten/ops/div.h"
 #include "aten/ops/expand.h"
 #include "aten/ops/flatten.h"
+#include "aten/ops/full.h"
 #include "aten/ops/index.h"
 #include "aten/ops/index_add.h"
 #include "aten/ops/index_select.h"
 #include "aten/ops/mul.h"
 #include "aten/ops/permute.h"
 #include "aten/ops/remainder.h"
-#include "aten/ops/repeat_interleave.h"
 #include "aten/ops/reshape.h"
 #include "aten/ops/select.h"
 #include "aten/ops/slice.h"
 #include "aten/ops/stack.h"
 #include "aten/ops/sub.h"
 #include "aten/ops/to.h"
+#include "aten/ops/transpose.h"
 #include "aten/ops/unbind.h"
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/view.h"
@@ -146,34 +148,59 @@ Tensor tensor_of(const Compressed& c) {
   return layout_tensor(c.layout, c.sizes, {{c.offsets, c.indices, c.values}, {}});
 }
 
+namespace {
+
+// The entries of all matrices of the batches as those of one, whose lines are theirs one after
+// another.
+Compressed joined_batches(const Compressed& c) {
+  const int64_t batches = c.batch_dims();
+  const Tensor offsets = int64_of(c.offsets), indices = int64_of(c.indices);
+  if (batches == 0) return {c.layout, offsets, indices, c.values, {}};
+  const int64_t nnz = indices.size(-1), lines = offsets.size(-1) - 1;
+  const int64_t matrices = count_of(IntList(c.sizes).slice(0, static_cast<size_t>(batches)));
+  const Device device = offsets.device();
+  const Tensor numbers = aten::arange(Scalar(matrices), ScalarType::Int64, std::nullopt, device);
+  const Tensor starts =
+      aten::add(aten::slice(aten::reshape(offsets, {matrices, lines + 1}), 1, 0, lines),
+                aten::unsqueeze(aten::mul(numbers, Scalar(nnz)), 1));
+  const Tensor end =
+      aten::full({1}, Scalar(matrices * nnz), ScalarType::Int64, std::nullopt, device);
+  return {c.layout,
+          aten::cat({aten::reshape(starts, {-1}), end}),
+          aten::flatten(indices),
+          aten::flatten(c.values, 0, batches),
+          {}};
+}
+
+}  // namespace
+
 Coo expanded(const Compressed& c) {
   const int64_t batches = c.batch_dims();
   const IntList sizes = c.sizes;
   const IntList batch_sizes = sizes.slice(0, static_cast<size_t>(batches));
-  const Tensor offsets = int64_of(c.offsets);
-  const int64_t lines = offsets.size(-1) - 1;  // in each batch
-  const Tensor counts = aten::flatten(aten::diff(offsets));
-  const Tensor line_of = aten::repeat_interleave(counts);
-  const int64_t count = line_of.numel();
-  Tensor line = line_of;
+  const bool by_rows = is_by_rows(c.layout);
+  const Compressed one = joined_batches(c);
+  const Tensor coordinates =
+      aten::_csr_coordinates(one.offsets, one.indices, batches > 0 || by_rows);
+  if (batches == 0 && !has_blocks(c.layout))
+    return {coordinates, c.values, c.sizes, c.layout == Layout::SparseCsr};
+  Tensor line = row(coordinates, 0), plain = row(coordinates, 1);
+  if (batches == 0 && !by_rows) std::swap(line, plain);
+  const int64_t count = line.numel(), lines = c.offsets.size(-1) - 1;  // in each batch
   std::vector<Tensor> rows;
   if (batches > 0) {
     const Scalar n(std::max<int64_t>(lines, 1));
-    line = aten::remainder(line_of, n);
-    rows = unraveled(aten::div(line_of, n, std::string_view("floor")), batch_sizes);
+    rows = unraveled(aten::div(line, n, std::string_view("floor")), batch_sizes);
+    line = aten::remainder(line, n);
   }
-  Tensor plain = aten::flatten(int64_of(c.indices));
-  check<ErrorKind::Runtime>(count == plain.numel(), OpName("to_dense"), "expected offsets of ",
-                            plain.numel(), " entries, got those of ", count);
-  Tensor values = aten::flatten(c.values, 0, batches);
+  Tensor values = one.values;
   bool in_order = c.layout == Layout::SparseCsr;
   if (has_blocks(c.layout)) {
     const int64_t height = values.size(1), width = values.size(2), area = height * width;
     const auto options = [&](int64_t n) {
-      return aten::arange(n, ScalarType::Int64, std::nullopt, counts.device());
+      return aten::arange(n, ScalarType::Int64, std::nullopt, line.device());
     };
     // Line and plain index of each element of a block, (nnz, height, width).
-    const bool by_rows = is_by_rows(c.layout);
     const Tensor down = aten::reshape(options(height), {1, height, 1});
     const Tensor across = aten::reshape(options(width), {1, 1, width});
     const auto spread = [&](const Tensor& block, const Tensor& inside, int64_t size) {
@@ -188,10 +215,28 @@ Coo expanded(const Compressed& c) {
     values = aten::flatten(values, 0, 2);
     in_order = area == 1 && by_rows;
   }
-  const bool by_rows = is_by_rows(c.layout);
   rows.push_back(by_rows ? line : plain);
   rows.push_back(by_rows ? plain : line);
   return {aten::stack(rows), values, c.sizes, in_order};
+}
+
+Tensor dense_of(const Compressed& c) {
+  const int64_t batches = c.batch_dims();
+  const bool by_rows = is_by_rows(c.layout), blocked = has_blocks(c.layout);
+  const auto at = static_cast<size_t>(batches);
+  const int64_t height = blocked ? c.values.size(batches + 1) : 1;
+  const int64_t width = blocked ? c.values.size(batches + 2) : 1;
+  const int64_t n = c.sizes[at] / height, m = c.sizes[at + 1] / width;
+  const Compressed one = joined_batches(c);
+  Tensor dense = aten::_csr_dense(one.values, one.offsets, one.indices, by_rows ? m : n,
+                                  batches > 0 || by_rows);
+  if (batches == 0 && !blocked) return dense;
+  const int64_t matrices = count_of(IntList(c.sizes).slice(0, at));
+  const bool turned = batches > 0 && !by_rows;
+  dense = aten::reshape(dense, {matrices, turned ? m : n, turned ? n : m, height, width, -1});
+  if (turned) dense = aten::transpose(dense, 1, 2);
+  if (blocked) dense = aten::transpose(dense, 2, 3);
+  return aten::contiguous(aten::reshape(dense, c.sizes));
 }
 
 namespace {
@@ -260,6 +305,11 @@ Tensor compressed_tensor(const char* op, const Coo& from, Layout layout, Optiona
     made.sizes = from.sizes;
     return tensor_of(made);
   }
+  if (!blocked && from.is_coalesced && batches == 0) {
+    // Entries by rows take the way without a sort.
+    const Matrix turned = transposed(by_rows_of(from));
+    return tensor_of(Compressed{layout, turned.offsets, turned.columns, turned.values, from.sizes});
+  }
   // The lines that are compressed come first.
   std::vector<Tensor> rows = aten::unbind(from.indices);
   Tensor inside;
@@ -295,6 +345,12 @@ Tensor compressed_tensor(const char* op, const Coo& from, Layout layout, Optiona
   return tensor_of(made);
 }
 
+Matrix by_rows_of(const Coo& coo) {
+  const int64_t rows = coo.sizes[0];
+  return {aten::_row_offsets(row(coo.indices, 0), rows), aten::contiguous(row(coo.indices, 1)),
+          coo.values, rows, coo.sizes[1]};
+}
+
 Matrix matrix_of(const char* op, const Tensor& t) {
   check<ErrorKind::Runtime>(t.dim() == 2, OpName(op), "expected a sparse matrix, got shape ",
                             t.sizes());
@@ -313,8 +369,7 @@ Matrix matrix_of(const char* op, const Tensor& t) {
   check<ErrorKind::Runtime>(coo.sparse_dim() == 2, OpName(op),
                             "expected sparse tensors without dense dimensions, got ",
                             t.dim() - coo.sparse_dim());
-  return {aten::_row_offsets(row(coo.indices, 0), rows), aten::contiguous(row(coo.indices, 1)),
-          coo.values, rows, width};
+  return by_rows_of(coo);
 }
 
 Matrix transposed(const Matrix& m) {

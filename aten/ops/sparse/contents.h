@@ -3,7 +3,7 @@
 //   Coo            entries by coordinates: indices (sparse dims, nnz), values (nnz, dense dims)
 //   Compressed     entries by rows (csr, bsr) or by columns (csc, bsc), with dimensions of batches
 //                  in front; bsr and bsc have blocks for entries
-//   Matrix         a matrix by rows, without batches, blocks or dense dimensions, for products
+//   Matrix         a matrix by rows, without batches and blocks
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -65,11 +65,19 @@ Compressed compressed_of(const char* op, const Tensor& t);
 Tensor tensor_of(const Compressed& compressed);
 // The coordinates of compressed entries, in the order in which those lie.
 Coo expanded(const Compressed& compressed);
+Tensor dense_of(const Compressed& compressed);
 // The entries by rows or by columns; `blocks` are the sizes of blocks, for the layouts with them.
 Tensor compressed_tensor(const char* op, const Coo& coo, Layout layout, OptionalIntList blocks);
 
+// The entries of two sparse dimensions that are coalesced, by rows.
+Matrix by_rows_of(const Coo& coo);
 Matrix matrix_of(const char* op, const Tensor& t);
 Matrix transposed(const Matrix& m);
+
+// A tensor by coordinates, by rows or by columns that has no entries. NotImplementedError for other
+// layouts.
+Tensor without_entries(const char* op, Layout layout, IntList size, ScalarType dtype,
+                       Device device);
 
 // The same tensor in the layout of `like`.
 Tensor in_layout_of(const char* op, const Tensor& like, const Coo& coo);

@@ -104,30 +104,38 @@ class PointwiseCall {
     if (sparse_.size() > 2) return std::nullopt;
     const Tensor like = at(sparse_[0]);
     for (const size_t i : sparse_) {
-      check<ErrorKind::Runtime>(at(i).sizes() == like.sizes() && at(i).layout() == like.layout(),
-                                OpName(name()),
-                                "expected sparse tensors of one layout and shape, got ",
+      check<ErrorKind::Runtime>(at(i).sizes() == like.sizes() && is_sparse(at(i)), OpName(name()),
+                                "expected sparse tensors of one shape, got ",
                                 name_of(like.layout()), " of shape ", like.sizes(), " and ",
                                 name_of(at(i).layout()), " of shape ", at(i).sizes());
     }
     const bool both = sparse_.size() == 2;
     if (both && !dense_.empty()) return std::nullopt;
-    for (const size_t i : dense_) {
-      if (!broadcasts(at(i), like)) return std::nullopt;
-    }
+    if (!is_broadcast()) return std::nullopt;
     const bool meets = both && annihilates(0) && annihilates(1);
     if (!(both ? meets || is_zero_at_zero() : annihilates(0))) return std::nullopt;
-    return both ? of_two(like, meets) : of_one(like);
+    return both ? of_two(like, meets) : of_one(at(sparse_[0]));
   }
 
  private:
   const char* name() const { return op_.info().base_name; }
   Tensor at(size_t i) const { return arguments_[i].as<Tensor>(); }
 
-  static bool broadcasts(const Tensor& dense, const Tensor& like) {
-    if (dense.dim() > like.dim()) return false;
-    for (int64_t d = 1; d <= dense.dim(); ++d)
-      if (dense.size(-d) != 1 && dense.size(-d) != like.size(-d)) return false;
+  // Expands the sparse tensor to the shape of the result. False if the shapes are of no result.
+  bool is_broadcast() {
+    const Tensor like = at(sparse_[0]);
+    DimVector sizes(like.sizes());
+    for (const size_t i : dense_) {
+      const Tensor dense = at(i);
+      while (dense.dim() > static_cast<int64_t>(sizes.size())) sizes.insert(0, 1);
+      for (int64_t d = 1; d <= dense.dim(); ++d) {
+        int64_t& size = sizes[sizes.size() - static_cast<size_t>(d)];
+        if (dense.size(-d) == 1 || dense.size(-d) == size) continue;
+        if (size != 1) return false;
+        size = dense.size(-d);
+      }
+    }
+    if (like.sizes() != IntList(sizes)) arguments_[sparse_[0]] = Value(aten::expand(like, sizes));
     return true;
   }
 

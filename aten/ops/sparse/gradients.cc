@@ -3,12 +3,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/sparse/gradients.h"
 
+#include "aten/ops/_csr_coordinates.h"
 #include "aten/ops/_csr_mm.h"
 #include "aten/ops/_csr_row_dots.h"
 #include "aten/ops/_csr_transposed.h"
 #include "aten/ops/conj.h"
+#include "aten/ops/sparse/contents.h"
 
 namespace treadle::autograd {
+
+Tensor csr_dense_backward(const Tensor& grad, const Tensor& crow, const Tensor& col, bool by_rows) {
+  return sparse::picked(grad, aten::_csr_coordinates(crow, col, by_rows));
+}
 
 Tensor csr_transposed_backward(const Tensor& grad, const Tensor& ccol, const Tensor& row,
                                int64_t rows) {

@@ -7,6 +7,8 @@
 
 namespace treadle::autograd {
 
+// Of A as a strided matrix: the elements of the gradient at the entries.
+Tensor csr_dense_backward(const Tensor& grad, const Tensor& crow, const Tensor& col, bool by_rows);
 // Of the values of A by columns by those by rows: the gradient, by rows again.
 Tensor csr_transposed_backward(const Tensor& grad, const Tensor& ccol, const Tensor& row,
                                int64_t rows);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/engine/layouts.h"
 #include "aten/ops/_csr_mm.h"
+#include "aten/ops/_csr_mv_turned.h"
 #include "aten/ops/_csr_sampled_mm.h"
 #include "aten/ops/_csr_spgemm.h"
 #include "aten/ops/add.h"
@@ -23,7 +24,9 @@
 #include "aten/ops/squeeze.h"
 #include "aten/ops/stack.h"
 #include "aten/ops/t.h"
+#include "aten/ops/to.h"
 #include "aten/ops/to_dense.h"
+#include "aten/ops/to_sparse.h"
 #include "aten/ops/unsqueeze.h"
 
 namespace treadle::sparse {
@@ -44,6 +47,14 @@ void require_product(const char* op, const Tensor& a, const Tensor& b) {
 
 Tensor times_dense(const Matrix& m, const Tensor& dense) {
   return aten::_csr_mm(m.values, m.offsets, m.columns, dense);
+}
+
+// The product of the transpose of compressed lines, which have no batches, and a vector.
+Tensor turned_by_vector(const char* op, const Tensor& lines, const Tensor& vector) {
+  const Compressed c = compressed_of(op, lines);
+  const int64_t others = lines.size(is_by_rows(c.layout) ? 1 : 0);
+  return aten::_csr_mv_turned(c.values, aten::to(c.offsets, ScalarType::Int64),
+                              aten::to(c.indices, ScalarType::Int64), vector, others);
 }
 
 // The product of two sparse matrices, in the layout of the first; of matrices by columns and of
@@ -81,8 +92,15 @@ Tensor product(const char* op, const Tensor& a, const Tensor& b) {
   check<ErrorKind::Runtime>(a.dim() > 0 && b.dim() > 0, OpName(op),
                             "expected tensors with dimensions, got a number");
   require_product(op, a, b);
+  // A sparse vector is a matrix of one row or of one column.
+  if (is_sparse(a) && a.dim() == 1) return aten::squeeze(product(op, aten::unsqueeze(a, 0), b), 0);
+  if (is_sparse(b) && b.dim() == 1)
+    return aten::squeeze(product(op, a, aten::unsqueeze(b, 1)), a.dim() - 1);
   if ((is_sparse(a) && a.dim() == 3) || (is_sparse(b) && b.dim() == 3)) return sparse::bmm(a, b);
   if (is_sparse(a) && is_sparse(b)) return times_sparse(op, a, b);
+  // By columns, a matrix and a vector multiply without a conversion to rows.
+  if (a.layout() == Layout::SparseCsc && b.dim() == 1) return turned_by_vector(op, a, b);
+  if (b.layout() == Layout::SparseCsr && a.dim() == 1) return turned_by_vector(op, b, a);
   if (is_sparse(a)) {
     const Matrix m = matrix_of(op, a);
     if (b.dim() == 1) return aten::squeeze(times_dense(m, aten::unsqueeze(b, 1)), 1);
@@ -120,8 +138,7 @@ Tensor mv(const Tensor& self, const Tensor& vec) {
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
              const Scalar& alpha) {
   Tensor sum = sparse::mm(mat1, mat2);
-  check<ErrorKind::NotImplemented>(self.is_strided() || is_sparse(sum), OpName("addmm"),
-                                   "expected two sparse factors for a sparse input, got one");
+  if (!self.is_strided() && !is_sparse(sum)) sum = aten::to_sparse(sum, sum.dim());
   if (self.is_strided() && is_sparse(sum)) sum = aten::to_dense(sum);
   if (!alpha.equal(1)) sum = aten::mul(sum, alpha);
   if (beta.equal(0)) return sum;

@@ -76,10 +76,21 @@ Tensor sum_dims(const Tensor& self, OptionalIntList dim, bool keepdim,
 
 Tensor any(const Tensor& self) { return aten::any(coalesced(coo_of("any", self)).values); }
 
+// Refuses a reduction over some of the dimensions.
+void require_all_dims(const char* op, const Tensor& self, OptionalIntList dim, bool keepdim) {
+  const DimVector dims = wrap_dims(op, dim, self.dim(), true);
+  check<ErrorKind::NotImplemented>(static_cast<int64_t>(dims.size()) == self.dim() && !keepdim,
+                                   OpName(op), "expected no dim for a sparse tensor, got one");
+}
+
+Tensor any_dims(const Tensor& self, OptionalIntList dim, bool keepdim) {
+  require_all_dims("any", self, dim, keepdim);
+  return any(self);
+}
+
 Tensor vector_norm(const Tensor& self, const Scalar& ord, OptionalIntList dim, bool keepdim,
                    std::optional<ScalarType> dtype) {
-  check<ErrorKind::NotImplemented>((!dim || dim->empty()) && !keepdim, OpName("norm"),
-                                   "expected no dim for a sparse tensor, got one");
+  require_all_dims("norm", self, dim, keepdim);
   const Tensor values = aten::reshape(coalesced(coo_of("norm", self)).values, {-1});
   return aten::linalg_vector_norm(values, ord, std::nullopt, false, dtype);
 }
@@ -130,6 +141,7 @@ Tensor softmax_over(const Tensor& self, int64_t dim, bool log, std::optional<Sca
     register_layout_kernel<ops::sum>(layout, &sum);
     register_layout_kernel<ops::sum_dim_IntList>(layout, &sum_dims);
     register_layout_kernel<ops::any>(layout, &any);
+    register_layout_kernel<ops::any_dims>(layout, &any_dims);
     register_layout_kernel<ops::linalg_vector_norm>(layout, &vector_norm);
     register_layout_kernel<ops::item>(layout, &item);
   }

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <utility>
 
+#include "aten/engine/layouts.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/narrow.h"
 #include "aten/ops/new_zeros.h"
@@ -15,7 +15,6 @@
 #include "aten/ops/sparse_resize_and_clear_.h"
 #include "aten/ops/to.h"
 #include "aten/ops/view.h"
-#include "core/threads/quiescence.h"
 
 namespace treadle::composite {
 namespace {
@@ -46,14 +45,10 @@ Split checked_split(const char* op, const Tensor& self, IntList size, int64_t sp
   return {size.slice(0, dims), size.slice(dims)};
 }
 
-Tensor resized(const char* op, const Tensor& self, IntList size, LayoutContents contents) {
-  const Quiescence quiet(op);
-  self.impl()->set_contiguous_sizes(size);
-  static_cast<LayoutTensorImpl*>(self.impl())->take(std::move(contents));
+Tensor resized(const char* op, const Tensor& self, IntList size, sparse::Coo coo) {
+  coo.sizes = DimVector(size);
+  take_layout_tensor(op, self, sparse::tensor_of(coo));
   return self;
-}
-Tensor resized(const char* op, const Tensor& self, IntList size, const sparse::Coo& coo) {
-  return resized(op, self, size, {{coo.indices, coo.values}, {coo.is_coalesced || coo.nnz() < 2}});
 }
 
 Tensor cleared(const char* op, const Tensor& self, IntList size, const Split& split) {
@@ -90,9 +85,11 @@ Tensor compressed_as(const char* op, const Tensor& self, const Tensor& other) {
   const int64_t kept = std::min(values.numel(), from.values.numel());
   aten::copy_(aten::narrow(aten::view(values, {-1}), 0, 0, kept),
               aten::narrow(aten::reshape(from.values, {-1}), 0, 0, kept));
-  return resized(
-      op, self, other.sizes(),
-      {{copied(like.offsets, from.offsets), copied(like.indices, from.indices), values}, {}});
+  take_layout_tensor(op, self,
+                     sparse::tensor_of(sparse::Compressed{
+                         like.layout, copied(like.offsets, from.offsets),
+                         copied(like.indices, from.indices), values, DimVector(other.sizes())}));
+  return self;
 }
 
 }  // namespace

@@ -25,11 +25,38 @@ void require_2d(const char* op, const Tensor& t) {
 
 }  // namespace
 
+TensorSpec csr_coordinates(const char* op, const Tensor& crow, const Tensor& col) {
+  require_pattern(op, crow, col);
+  return {{2, col.numel()}, ScalarType::Int64};
+}
+
+TensorSpec csr_dense(const char* op, const Tensor& values, const Tensor& crow, const Tensor& col,
+                     int64_t columns, bool by_rows) {
+  require_pattern(op, crow, col);
+  check<ErrorKind::Runtime>(values.dim() > 0 && values.size(0) == col.numel(), OpName(op),
+                            "expected as many values as indices, got shapes ", values.sizes(),
+                            " and ", col.sizes());
+  DimVector sizes(values.sizes());
+  const int64_t rows = crow.numel() - 1;
+  sizes[0] = by_rows ? columns : rows;
+  sizes.insert(0, by_rows ? rows : columns);
+  return {sizes, values.dtype()};
+}
+
 TensorSpec csr_mm(const char* op, const Tensor& values, const Tensor& crow, const Tensor& col,
                   const Tensor& dense) {
   require_matrix(op, values, crow, col);
   require_2d(op, dense);
   return {{crow.numel() - 1, dense.size(1)}, values.dtype()};
+}
+
+TensorSpec csr_mv_turned(const char* op, const Tensor& values, const Tensor& crow,
+                         const Tensor& col, const Tensor& vector, int64_t columns) {
+  require_matrix(op, values, crow, col);
+  check<ErrorKind::Runtime>(vector.dim() == 1 && vector.size(0) == crow.numel() - 1, OpName(op),
+                            "expected a vector of ", crow.numel() - 1, " elements, got shape ",
+                            vector.sizes());
+  return {{columns}, values.dtype()};
 }
 
 TensorSpec csr_sampled_mm(const char* op, const Tensor& a, const Tensor& b, const Tensor& crow,

@@ -2,26 +2,39 @@
 // slices and joins.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
 #include "aten/engine/layouts.h"
+#include "aten/ops/_fill_.h"
+#include "aten/ops/_random_range_.h"
 #include "aten/ops/add.h"
 #include "aten/ops/arange.h"
 #include "aten/ops/cat.h"
+#include "aten/ops/concat.h"
+#include "aten/ops/concatenate.h"
 #include "aten/ops/cumsum.h"
+#include "aten/ops/div.h"
 #include "aten/ops/empty_like.h"
 #include "aten/ops/eq.h"
+#include "aten/ops/expand.h"
+#include "aten/ops/fill_.h"
 #include "aten/ops/full.h"
 #include "aten/ops/full_like.h"
 #include "aten/ops/index_select.h"
 #include "aten/ops/new_empty.h"
 #include "aten/ops/new_zeros.h"
 #include "aten/ops/nonzero.h"
+#include "aten/ops/normal_.h"
 #include "aten/ops/ones_like.h"
 #include "aten/ops/permute.h"
+#include "aten/ops/remainder.h"
 #include "aten/ops/repeat_interleave.h"
 #include "aten/ops/reshape.h"
 #include "aten/ops/searchsorted.h"
 #include "aten/ops/select.h"
 #include "aten/ops/slice.h"
+#include "aten/ops/slice_scatter.h"
 #include "aten/ops/sort.h"
 #include "aten/ops/sparse/contents.h"
 #include "aten/ops/stack.h"
@@ -31,6 +44,7 @@
 #include "aten/ops/to.h"
 #include "aten/ops/transpose.h"
 #include "aten/ops/unbind.h"
+#include "aten/ops/uniform_.h"
 #include "aten/ops/unsqueeze.h"
 #include "aten/ops/zero_.h"
 #include "aten/ops/zeros.h"
@@ -82,16 +96,17 @@ Tensor permute(const Tensor& self, IntList dims) {
 Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
   const auto a = static_cast<size_t>(wrap_dim("transpose", dim0, self.dim()));
   const auto b = static_cast<size_t>(wrap_dim("transpose", dim1, self.dim()));
-  const bool is_matrix = self.dim() == 2 && a != b;
-  if (is_matrix && is_compressed(self.layout())) {
+  if (a != b && is_compressed(self.layout())) {
     // Rows become columns, and nothing is moved.
     Compressed c = compressed_of("transpose", self);
-    if (c.dense_dims() == 0 && c.batch_dims() == 0) {
+    const auto rows = static_cast<size_t>(c.batch_dims());
+    if (std::min(a, b) == rows && std::max(a, b) == rows + 1) {
       static constexpr Layout kTurned[] = {Layout::Strided,   Layout::SparseCoo, Layout::SparseCsc,
                                            Layout::SparseCsr, Layout::SparseBsc, Layout::SparseBsr};
       c.layout = kTurned[static_cast<size_t>(c.layout)];
-      if (has_blocks(c.layout)) c.values = aten::transpose(c.values, 1, 2);
-      std::swap(c.sizes[0], c.sizes[1]);
+      if (has_blocks(c.layout))
+        c.values = aten::transpose(c.values, c.batch_dims() + 1, c.batch_dims() + 2);
+      std::swap(c.sizes[rows], c.sizes[rows + 1]);
       return tensor_of(c);
     }
   }
@@ -122,6 +137,47 @@ Tensor unsqueeze(const Tensor& self, int64_t dim) {
   return tensor_of(coo);
 }
 
+// Repeats entries along dimensions of one element, and along new ones in front.
+Tensor expand(const Tensor& self, IntList size, bool) {
+  const auto added = static_cast<int64_t>(size.size()) - self.dim();
+  check<ErrorKind::Runtime>(added >= 0, OpName("expand"), "expected at least ", self.dim(),
+                            " sizes, got ", size);
+  Coo coo = coo_of("expand", self);
+  const Tensor none = aten::zeros({coo.nnz()}, ScalarType::Int64, std::nullopt, self.device());
+  std::vector<Tensor> rows = aten::unbind(coo.indices);
+  rows.insert(rows.begin(), static_cast<size_t>(added), none);
+  for (int64_t d = 0; d < added; ++d) coo.sizes.insert(0, 1);
+  DimVector dense{-1};
+  // The innermost first, so that new dimensions keep the order of entries.
+  for (int64_t d = static_cast<int64_t>(size.size()); d-- > 0;) {
+    const auto at = static_cast<size_t>(d);
+    const int64_t wanted = size[at] == -1 && d >= added ? coo.sizes[at] : size[at];
+    check<ErrorKind::Runtime>(wanted == coo.sizes[at] || (coo.sizes[at] == 1 && wanted >= 0),
+                              OpName("expand"), "expected sizes that shape ", self.sizes(),
+                              " broadcasts to, got ", size);
+    const int64_t times = std::exchange(coo.sizes[at], wanted) == wanted ? 1 : wanted;
+    const auto sparse = static_cast<int64_t>(rows.size());
+    if (d >= sparse) {
+      dense.insert(1, wanted);
+      continue;
+    }
+    if (times == 1) continue;
+    const int64_t nnz = rows[0].numel();
+    const Tensor all =
+        aten::arange(Scalar(times * nnz), ScalarType::Int64, std::nullopt, self.device());
+    const Scalar n(std::max<int64_t>(nnz, 1));
+    const Tensor entry = aten::remainder(all, n);
+    for (Tensor& r : rows) r = aten::index_select(r, 0, entry);
+    rows[at] = aten::div(all, n, std::string_view("floor"));
+    coo.values = aten::index_select(coo.values, 0, entry);
+    coo.is_coalesced = coo.is_coalesced && d < added;
+  }
+  dense[0] = coo.nnz();
+  coo.values = aten::expand(coo.values, dense);
+  coo.indices = stacked(rows, coo);
+  return self.sizes() == IntList(coo.sizes) ? self : in_layout_of("expand", self, coo);
+}
+
 // ---- parts ----
 
 Tensor rows_kept(const Tensor& mask) { return aten::reshape(aten::nonzero(mask), {-1}); }
@@ -132,6 +188,15 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   check<ErrorKind::Index>(index >= -size && index < size, OpName("select"),
                           "expected an index of dimension ", d, " of size ", size, ", got ", index);
   if (index < 0) index += size;
+  if (is_compressed(self.layout())) {
+    Compressed c = compressed_of("select", self);
+    if (d < c.batch_dims()) {
+      for (Tensor* part : {&c.offsets, &c.indices, &c.values})
+        *part = aten::select(*part, d, index);
+      c.sizes.erase(static_cast<size_t>(d));
+      return tensor_of(c);
+    }
+  }
   Coo coo = coo_of("select", self);
   coo.sizes.erase(static_cast<size_t>(d));
   if (d >= coo.sparse_dim()) {
@@ -225,15 +290,28 @@ Tensor cat(TensorList tensors, int64_t dim) {
       same = k == d || coo.sizes[static_cast<size_t>(k)] == first.sizes[static_cast<size_t>(k)];
     check<ErrorKind::Runtime>(same, OpName("cat"), "expected the same shape except in dimension ",
                               d, ", got ", first.sizes, " and ", coo.sizes);
-    check<ErrorKind::NotImplemented>(d < coo.sparse_dim(), OpName("cat"),
-                                     "expected a sparse dimension, got a dense one");
-    std::vector<Tensor> rows = aten::unbind(coo.indices);
-    rows[static_cast<size_t>(d)] = aten::add(rows[static_cast<size_t>(d)], Scalar(start));
-    indices.push_back(aten::stack(rows));
+    if (d < coo.sparse_dim()) {
+      std::vector<Tensor> rows = aten::unbind(coo.indices);
+      rows[static_cast<size_t>(d)] = aten::add(rows[static_cast<size_t>(d)], Scalar(start));
+      indices.push_back(aten::stack(rows));
+    } else {
+      indices.push_back(coo.indices);
+    }
     values.push_back(aten::to(coo.values, dtype));
     start += coo.sizes[static_cast<size_t>(d)];
   }
   sizes[static_cast<size_t>(d)] = start;
+  if (const int64_t inner = d - first.sparse_dim() + 1; inner > 0) {
+    // An entry of one tensor is 0 in the places of the others.
+    int64_t before = 0;
+    for (Tensor& v : values) {
+      DimVector whole(v.sizes());
+      const int64_t count = std::exchange(whole[static_cast<size_t>(inner)], start);
+      const Tensor zeros = aten::new_zeros(v, whole);
+      v = aten::slice_scatter(zeros, v, inner, before, before + count);
+      before += count;
+    }
+  }
   return in_layout_of("cat", tensors[0], {aten::cat(indices, 1), aten::cat(values), sizes, false});
 }
 
@@ -245,25 +323,25 @@ Tensor stack(TensorList tensors, int64_t dim) {
 
 // ---- tensors without entries ----
 
-// A tensor of a layout without entries; of another size than `self` by coordinates if the layout
-// has blocks or needs more dimensions.
+// A tensor like `self` without entries; of another size by coordinates if the layout has blocks or
+// needs more dimensions.
 Tensor without_entries(const Tensor& self, IntList size, std::optional<ScalarType> dtype,
                        std::optional<Device> device) {
   const ScalarType of = dtype.value_or(self.dtype());
   const Device on = device.value_or(self.device());
+  if (size != self.sizes()) {
+    const bool by_lines =
+        is_compressed(self.layout()) && !has_blocks(self.layout()) && size.size() >= 2;
+    return sparse::without_entries("new_zeros", by_lines ? self.layout() : Layout::SparseCoo, size,
+                                   of, on);
+  }
   Coo coo = coo_of("zeros_like", self);
-  const bool same = size == self.sizes();
-  const int64_t dims = same ? coo.sparse_dim() : static_cast<int64_t>(size.size());
-  DimVector values(same ? IntList(coo.sizes).slice(static_cast<size_t>(dims)) : IntList{});
+  DimVector values(IntList(coo.sizes).slice(static_cast<size_t>(coo.sparse_dim())));
   values.insert(0, 0);
-  coo.indices = aten::zeros({dims, 0}, ScalarType::Int64, std::nullopt, on);
+  coo.indices = aten::zeros({coo.sparse_dim(), 0}, ScalarType::Int64, std::nullopt, on);
   coo.values = aten::zeros(values, of, std::nullopt, on);
-  coo.sizes = DimVector(size);
   coo.is_coalesced = true;
-  if (same) return in_layout_of("zeros_like", self, coo);
-  const bool by_lines = is_compressed(self.layout()) && !has_blocks(self.layout()) && dims >= 2;
-  return by_lines ? compressed_tensor("new_zeros", coo, self.layout(), std::nullopt)
-                  : tensor_of(coo);
+  return in_layout_of("zeros_like", self, coo);
 }
 
 Tensor zeros_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
@@ -278,15 +356,19 @@ Tensor zeros_like(const Tensor& self, std::optional<ScalarType> dtype, std::opti
 
 // ---- tensors with the same entries ----
 
+void require_compressed(const char* op, const Tensor& self) {
+  check<ErrorKind::NotImplemented>(
+      is_compressed(self.layout()), OpName(op),
+      "expected strided tensors or compressed ones, got one of layout ", name_of(self.layout()),
+      "; call to_dense()");
+}
+
 // The entries of a compressed tensor, with other values.
 template <class F>
 Tensor with_values(const char* op, const Tensor& self, std::optional<Layout> layout,
                    std::optional<Device> device, F&& values_like) {
   require_layout(op, self, layout);
-  check<ErrorKind::NotImplemented>(
-      is_compressed(self.layout()), OpName(op),
-      "expected strided tensors or compressed ones, got one of layout ", name_of(self.layout()),
-      "; call to_dense()");
+  require_compressed(op, self);
   Compressed c = compressed_of(op, self);
   const Device on = device.value_or(self.device());
   c.offsets = aten::to(c.offsets, on, c.offsets.dtype(), false, /*copy=*/true);
@@ -326,6 +408,32 @@ Tensor empty_like(const Tensor& self, std::optional<ScalarType> dtype, std::opti
   });
 }
 
+// ---- values that are replaced ----
+
+// The values of a compressed tensor, for an operator that writes all of them. Coordinates are
+// refused, as above.
+Tensor written_values(const char* op, const Tensor& self) {
+  require_compressed(op, self);
+  return values_of(self);
+}
+Tensor fill(const Tensor& self, const Scalar& value) {
+  aten::fill_(written_values("fill_", self), value);
+  return self;
+}
+Tensor normal(const Tensor& self, double mean, double std, const Generator& generator) {
+  aten::normal_(written_values("normal_", self), mean, std, generator);
+  return self;
+}
+Tensor uniform(const Tensor& self, double from, double to, const Generator& generator) {
+  aten::uniform_(written_values("uniform_", self), from, to, generator);
+  return self;
+}
+
+Tensor random_range(const Tensor& self, int64_t from, int64_t high, const Generator& generator) {
+  aten::_random_range_(written_values("random_", self), from, high, generator);
+  return self;
+}
+
 Tensor new_zeros(const Tensor& self, IntList size, std::optional<ScalarType> dtype,
                  std::optional<Layout>, std::optional<Device> device, std::optional<bool>) {
   return without_entries(self, size, dtype, device);
@@ -343,11 +451,14 @@ Tensor zero(const Tensor& self) {
     register_layout_kernel<ops::transpose_int>(layout, &transpose);
     register_layout_kernel<ops::t>(layout, &t);
     register_layout_kernel<ops::unsqueeze>(layout, &unsqueeze);
+    register_layout_kernel<ops::expand>(layout, &expand);
     register_layout_kernel<ops::select_int>(layout, &select);
     register_layout_kernel<ops::index_select>(layout, &index_select);
     register_layout_kernel<ops::slice_Tensor>(layout, &slice);
     register_layout_kernel<ops::unbind_int>(layout, &unbind);
     register_layout_kernel<ops::cat>(layout, &cat);
+    register_layout_kernel<ops::concat>(layout, &cat);
+    register_layout_kernel<ops::concatenate>(layout, &cat);
     register_layout_kernel<ops::stack>(layout, &stack);
     register_copies(layout);
     register_layout_kernel<ops::zeros_like>(layout, &zeros_like);
@@ -357,9 +468,27 @@ Tensor zero(const Tensor& self) {
     register_layout_kernel<ops::new_zeros>(layout, &new_zeros);
     register_layout_kernel<ops::new_empty>(layout, &new_zeros);
     register_layout_kernel<ops::zero_>(layout, &zero);
+    register_layout_kernel<ops::_fill_>(layout, &fill);
+    register_layout_kernel<ops::normal_>(layout, &normal);
+    register_layout_kernel<ops::uniform_>(layout, &uniform);
+    register_layout_kernel<ops::_random_range_>(layout, &random_range);
   }
   return Registration();
 }();
 
 }  // namespace
+
+Tensor without_entries(const char* op, Layout layout, IntList size, ScalarType dtype,
+                       Device device) {
+  const bool by_lines = is_compressed(layout) && !has_blocks(layout);
+  check<ErrorKind::NotImplemented>(by_lines || layout == Layout::SparseCoo, OpName(op),
+                                   "expected the layout strided, sparse_coo, sparse_csr or "
+                                   "sparse_csc, got ",
+                                   name_of(layout));
+  const auto dims = static_cast<int64_t>(size.size());
+  const Coo none{aten::zeros({dims, 0}, ScalarType::Int64, std::nullopt, device),
+                 aten::zeros({0}, dtype, std::nullopt, device), DimVector(size), true};
+  return by_lines ? compressed_tensor(op, none, layout, std::nullopt) : tensor_of(none);
+}
+
 }  // namespace treadle::sparse

@@ -5,6 +5,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
+#include "aten/engine/layouts.h"
 #include "aten/engine/named_errors.h"
 #include "aten/engine/renamed_errors.h"
 #include "aten/engine/strides/view_shapes.h"
@@ -12,9 +13,11 @@
 #include "aten/ops/creation/new_memory.h"
 #include "aten/ops/resize_.h"
 #include "aten/ops/resize_as_.h"
+#include "aten/ops/resize_as_sparse_.h"
 #include "aten/ops/set_.h"
 #include "aten/ops/squeeze.h"
 #include "aten/ops/squeeze_.h"
+#include "aten/ops/t.h"
 #include "aten/ops/t_.h"
 #include "aten/ops/transpose.h"
 #include "aten/ops/transpose_.h"
@@ -60,11 +63,19 @@ Tensor as_strided_(const Tensor& self, IntList size, IntList stride,
 }
 
 Tensor transpose_(const Tensor& self, int64_t dim0, int64_t dim1) {
+  if (!self.is_strided()) {
+    take_layout_tensor("transpose_", self, aten::transpose(self, dim0, dim1));
+    return self;
+  }
   return take_geometry("transpose_", self, [&] {
     return renamed("transpose_", "transpose", [&] { return views::transpose(self, dim0, dim1); });
   });
 }
 Tensor t_(const Tensor& self) {
+  if (!self.is_strided()) {
+    take_layout_tensor("t_", self, aten::t(self));
+    return self;
+  }
   return take_geometry("t_", self,
                        [&] { return self.dim() < 2 ? self : views::transpose(self, 0, 1); });
 }
@@ -89,6 +100,7 @@ Tensor unsqueeze_(const Tensor& self, int64_t dim) {
 
 Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> memory_format) {
   require_plain("resize_", self);
+  if (!self.is_strided() && self.sizes() == size) return self;
   check<ErrorKind::NotImplemented>(
       self.is_strided(), OpName("resize_"), "expected a strided tensor, got one of layout ",
       name_of(self.layout()),
@@ -125,6 +137,8 @@ Tensor resize_(const Tensor& self, IntList size, std::optional<MemoryFormat> mem
 
 Tensor resize_as_(const Tensor& self, const Tensor& the_template,
                   std::optional<MemoryFormat> memory_format) {
+  if (!self.is_strided() && self.layout() == the_template.layout())
+    return aten::resize_as_sparse_(self, the_template);
   if (memory_format == MemoryFormat::Preserve) {
     const int64_t rank = the_template.dim();
     memory_format = MemoryFormat::Contiguous;

@@ -204,6 +204,9 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     return sparse.sparse_coo_tensor(rows[None], product[rows], product.shape)
 
 
+hsmm = hspmm
+
+
 def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2) of sparse `input` and `mat1`, as a sparse matrix."""
     sparse = _names.package().sparse

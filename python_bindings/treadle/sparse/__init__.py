@@ -88,13 +88,13 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     return _names.package().ops.aten._sparse_sum(input, dims, False, dtype)
 
 
-def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """softmax along a dimension over the entries: what is not one counts as minus infinity."""
     _expect_sparse("softmax", input)
     return _names.package().ops.aten._sparse_softmax(input, dim, False, dtype)
 
 
-def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """The logarithm of softmax()."""
     _expect_sparse("log_softmax", input)
     return _names.package().ops.aten._sparse_softmax(input, dim, True, dtype)

@@ -267,7 +267,7 @@ def test_sums_and_products_that_do_not_fit() -> None:
         lambda: dense / SMALL,
         lambda: SMALL + SMALL.t(),
         lambda: SMALL * SMALL.t(),
-        lambda: SMALL * treadle.zeros(4, 2, 3),
+        lambda: SMALL * treadle.zeros(4, 5, 3),
         lambda: SMALL**0,
     ):
         with pytest.raises(RuntimeError, match="expected"):

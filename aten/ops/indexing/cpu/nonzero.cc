@@ -27,6 +27,27 @@ int64_t count_nonzero(const T* values, int64_t count) {
   return total;
 }
 
+// Elements that are left out at once where all are zero, as most are in many tensors.
+constexpr int64_t kBlock = 16;
+
+template <class T>
+bool has_nonzero(const T* values) {
+  unsigned any = 0;
+  for (int64_t j = 0; j < kBlock; ++j) any |= static_cast<unsigned>(is_nonzero(values[j]));
+  return any != 0;
+}
+
+// Calls f(i) for elements from `first` up to `last`, among them all nonzero ones.
+template <class T, class F>
+void each_candidate(const T* values, int64_t first, int64_t last, F&& f) {
+  int64_t i = first;
+  for (; i + kBlock <= last; i += kBlock) {
+    if (!has_nonzero(values + i)) continue;
+    for (int64_t j = i; j < i + kBlock; ++j) f(j);
+  }
+  for (; i < last; ++i) f(i);
+}
+
 // Chunks are counted, then each writes where the ones before it end.
 template <class T>
 Tensor nonzero_cpu(const Tensor& self) {
@@ -75,10 +96,11 @@ Tensor nonzero_cpu(const Tensor& self) {
       const int64_t row = i / width;
       const int64_t stop = std::min(end, (row + 1) * width);
       int64_t count = 0;
-      for (int64_t column = i % width; i < stop; ++i, ++column) {
-        columns[count] = column;
-        count += is_nonzero(values[i]);
-      }
+      each_candidate(values, i, stop, [&](int64_t at) {
+        columns[count] = at - row * width;
+        count += is_nonzero(values[at]);
+      });
+      i = stop;
       count = std::min(count, left);
       left -= count;
       seek(row);

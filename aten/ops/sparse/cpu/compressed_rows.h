@@ -69,9 +69,7 @@ class CompressedRows {
     all.offsets.push_back(0);
     each_range(0, rows, [&](int64_t, int64_t, int64_t end) { all.offsets.push_back(end); });
     // Otherwise the columns are not those of the values with the same numbers.
-    check<ErrorKind::Runtime>(offsets_[0] == 0 && all.offsets.back() == count_, OpName(op_),
-                              "expected offsets of rows from 0 to ", count_, ", got ", offsets_[0],
-                              " to ", all.offsets.back());
+    if (offsets_[0] != 0 || all.offsets.back() != count_) fail_ends(all.offsets.back());
     all.columns.resize(static_cast<size_t>(count_));
     const int64_t* const from = columns_;
     Index* const to = all.columns.data();
@@ -103,6 +101,18 @@ class CompressedRows {
   }
   [[noreturn]] void fail_meanwhile() const {
     fail<ErrorKind::Runtime>(OpName(op_), "expected indices that nobody writes meanwhile");
+  }
+  // RuntimeError unless the offsets of so many rows are those of all entries. Kernels that go by
+  // entries and not by rows call it, with what they found.
+  void require_all(int64_t rows, bool good = true) const {
+    if (good && offsets_[0] == 0 && offsets_[rows] == count_) [[likely]]
+      return;
+    each_range(0, rows, [](int64_t, int64_t, int64_t) {});  // names a wrong row
+    fail_ends(offsets_[rows]);
+  }
+  [[noreturn]] void fail_ends(int64_t last) const {
+    fail<ErrorKind::Runtime>(OpName(op_), "expected offsets of rows from 0 to ", count_, ", got ",
+                             offsets_[0], " to ", last);
   }
   [[noreturn]] void fail_range(int64_t row, int64_t begin, int64_t end) const {
     fail<ErrorKind::Runtime>(OpName(op_), "expected offsets of rows that do not fall, from 0 to ",

@@ -1,105 +1,146 @@
 // The entries of a compressed sparse matrix by columns.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "aten/backend/cpu/element_bits.h"
 #include "aten/ops/_csr_transposed.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/sparse/cpu/compressed_rows.h"
+#include "aten/ops/sparse/cpu/entry_rows.h"
 
 namespace treadle::cpu {
 namespace {
 
+// Values of up to 32 bits have vector code.
+template <class V>
+inline constexpr bool is_packed = sizeof(V) <= 4;
+template <size_t N>
+using Bits = std::conditional_t<N == 1, uint8_t, std::conditional_t<N == 2, uint16_t, uint32_t>>;
+
+// The entries are split into pieces, one for each thread. A piece has places of its own in each
+// column, behind those of the pieces before. So the result does not depend on their number.
 class Transposition {
  public:
   Transposition(const Tensor& crow, const Tensor& col, int64_t columns)
       : matrix_("transpose", crow, col, columns),
+        offsets_(crow.data_as<int64_t>()),
         rows_(crow.numel() - 1),
         columns_(columns),
         count_(col.numel()),
-        column_(col.data_as<int64_t>()) {}
+        column_(col.data_as<int64_t>()),
+        pieces_(std::clamp<int64_t>(count_ / std::max(kLeast, 2 * columns), 1, num_threads())) {
+    matrix_.require_all(rows_);
+  }
 
-  // Where columns begin, twice; behind them in `to` the number of entries.
+  // Where columns begin; behind them in `to` the number of entries. Returns where those of each
+  // piece begin.
   template <class Number>
   std::vector<Number> starts(int64_t* to) const {
-    std::vector<Number> next(static_cast<size_t>(columns_), 0);
-    const int64_t columns = columns_;
-    for (int64_t i = 0, count = count_; i < count; ++i) ++next[inside(column_[i], columns)];
+    std::vector<Number> next(static_cast<size_t>(pieces_ * columns_), 0);
+    each_piece([&](int64_t p, int64_t first, int64_t last) {
+      const int64_t* const column = column_;
+      const int64_t columns = columns_;
+      Number* const counts = next.data() + p * columns;
+      for (int64_t i = first; i < last; ++i) ++counts[inside(column[i], columns)];
+    });
     Number sum = 0;
-    for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t c = 0; c < columns_; ++c) {
       to[c] = static_cast<int64_t>(sum);
-      sum += std::exchange(next[c], sum);
+      for (int64_t p = 0; p < pieces_; ++p) {
+        Number& of_piece = next[static_cast<size_t>(p * columns_ + c)];
+        sum += std::exchange(of_piece, sum);
+      }
     }
-    to[columns] = count_;
+    to[columns_] = count_;
     return next;
   }
 
   // Writes the row and the value of each entry; `from` are the values by rows, `next` is where
   // columns begin.
   template <class Number, class V>
-  void write(std::vector<Number> next, const V* from, int64_t* rows, V* values) const {
-    if constexpr (sizeof(V) <= 4) {
-      if (rows_ <= int64_t{UINT32_MAX} && is_scattered()) {
-        // A store to a place that is in no near cache takes time, so each entry has one of them.
-        struct Both {
-          uint32_t row;
-          V value;
-        };
-        static_assert(sizeof(Both) == sizeof(int64_t));
-        const Tensor scratch = empty_cpu({count_}, ScalarType::Int64);
-        auto* const both = static_cast<Both*>(scratch.data());
-        each_entry(next.data(), [=](int64_t r, int64_t i, int64_t at) {
-          both[at] = {static_cast<uint32_t>(r), from[i]};
+  void write(std::vector<Number>& next, const V* from, int64_t* rows, V* values) const {
+    const auto each = [&](auto&& f) {
+      each_piece([&](int64_t p, int64_t first, int64_t last) {
+        simd::EntryRows entries(offsets_, rows_, count_, first);
+        f(next.data() + p * columns_, entries, first, last);
+      });
+    };
+    if constexpr (is_packed<V>) {
+      if (rows_ <= int64_t{UINT32_MAX}) {
+        auto* const words = reinterpret_cast<uint64_t*>(rows);
+        each([&](Number* places, simd::EntryRows& entries, int64_t first, int64_t last) {
+          move_packed(places, entries, first, last, from, words);
         });
-        for (int64_t i = 0, count = count_; i < count; ++i) {
-          rows[i] = both[i].row;
-          values[i] = both[i].value;
-        }
+        using B = Bits<sizeof(V)>;
+        each_piece([&](int64_t, int64_t first, int64_t last) {
+          simd::packed_entry_kernels<B>().unpack(words + first, last - first,
+                                                 reinterpret_cast<B*>(values) + first);
+        });
         return;
       }
     }
-    each_entry(next.data(), [=](int64_t r, int64_t i, int64_t at) {
-      rows[at] = r;
-      values[at] = from[i];
+    each([&](Number* places, simd::EntryRows& entries, int64_t first, int64_t last) {
+      move(places, entries, first, last, from, rows, values);
     });
   }
 
  private:
-  // Calls f(row, entry, its place) for each entry. Another thread may have written the indices
-  // since the columns were counted, so they are checked once more.
+  static constexpr int64_t kLeast = int64_t{1} << 15;  // entries for which a thread is woken
+  static constexpr int64_t kBlock = 1024;              // entries that stay in the nearest cache
+
+  template <class F>
+  void each_piece(F&& f) const {
+    parallel_chunks(pieces_,
+                    [&](int64_t p) { f(p, count_ * p / pieces_, count_ * (p + 1) / pieces_); });
+  }
+
+  // Entries are packed in the result's rows. A store to a place that is in no near cache takes
+  // time, so each entry has one of them.
+  template <class Number, class V>
+  void move_packed(Number* next, simd::EntryRows& entries, int64_t first, int64_t last,
+                   const V* from, uint64_t* to) const {
+    using B = Bits<sizeof(V)>;
+    const auto kernels = simd::packed_entry_kernels<B>();
+    uint64_t words[kBlock + simd::kPadding];
+    for (int64_t i = first; i < last; i += kBlock) {
+      const int64_t end = std::min(last, i + kBlock);
+      const bool good = kernels.pack(entries, i, end, reinterpret_cast<const B*>(from), words);
+      matrix_.require_all(rows_, good);
+      each_place(next, i, end, [=](int64_t k, int64_t at) { to[at] = words[k - i]; });
+    }
+  }
+  template <class Number, class V>
+  void move(Number* next, simd::EntryRows& entries, int64_t first, int64_t last, const V* from,
+            int64_t* rows, V* values) const {
+    for (int64_t i = first; i < last;) {
+      matrix_.require_all(rows_, entries.next(i));
+      const int64_t row = entries.row, end = std::min(last, entries.end);
+      each_place(next, i, end, [=](int64_t k, int64_t at) {
+        rows[at] = row;
+        values[at] = from[k];
+      });
+      i = end;
+    }
+  }
+  // Calls f(entry, its place) for each entry. Another thread may have written the indices since the
+  // columns were counted, so they are checked once more.
   template <class Number, class F>
-  void each_entry(Number* next, F&& f) const {
+  void each_place(Number* next, int64_t first, int64_t last, F&& f) const {
     // Copies, since what f writes could be the members for all that the compiler knows.
     const int64_t count = count_, columns = columns_;
     const int64_t* const column = column_;
-    int64_t done = 0;
-    matrix_.each_range(0, rows_, [&](int64_t r, int64_t begin, int64_t end) {
-      require_all(begin == done);
-      for (int64_t i = begin; i < end; ++i) {
-        const auto at = static_cast<int64_t>(next[inside(column[i], columns)]++);
-        require_all(at < count);
-        f(r, i, at);
-      }
-      done = end;
-    });
-    require_all(done == count_);
-  }
-
-  // Whether entries that lie side by side have columns far apart, as far as a sample shows.
-  bool is_scattered() const {
-    constexpr int64_t kSample = 64, kApart = 16;
-    constexpr uint64_t kFar = 1024;
-    if (count_ < kSample * kApart) return false;
-    int64_t far = 0;
-    for (int64_t k = 0; k < kSample; ++k) {
-      const int64_t i = (count_ - kApart) / kSample * k;
-      const auto here = static_cast<uint64_t>(column_[i]);
-      far += static_cast<uint64_t>(column_[i + kApart]) - here + kFar > 2 * kFar;
+    for (int64_t i = first; i < last; ++i) {
+      const auto at = static_cast<int64_t>(next[inside(column[i], columns)]++);
+      if (at >= count) [[unlikely]]
+        matrix_.fail_meanwhile();
+      f(i, at);
     }
-    return 2 * far > kSample;
   }
 
   int64_t inside(int64_t column, int64_t columns) const {
@@ -107,14 +148,11 @@ class Transposition {
       matrix_.fail_column(column);
     return column;
   }
-  void require_all(bool all) const {
-    check<ErrorKind::Runtime>(all, OpName("transpose"), "expected offsets of rows from 0 to ",
-                              count_, " that nobody writes meanwhile");
-  }
-
   const CompressedRows matrix_;
+  const int64_t* const offsets_;
   const int64_t rows_, columns_, count_;
   const int64_t* const column_;
+  const int64_t pieces_;
 };
 
 // Calls f(V()) for a type V of so many bytes; false if there is none.
@@ -151,7 +189,7 @@ std::tuple<Tensor, Tensor, Tensor> csr_transposed_cpu(const Tensor& values, cons
   auto* const target = static_cast<char*>(turned.data());
   // Numbers of 32 bits take half of a cache.
   const auto transposed = [&]<class Number>(Number) {
-    const std::vector<Number> starts = matrix.starts<Number>(ccol.data_as<int64_t>());
+    std::vector<Number> starts = matrix.starts<Number>(ccol.data_as<int64_t>());
     const bool moved = with_bits(bytes, [&]<class V>(V) {
       matrix.write(starts, reinterpret_cast<const V*>(source), rows, reinterpret_cast<V*>(target));
     });

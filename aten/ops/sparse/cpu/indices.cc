@@ -10,8 +10,11 @@
 
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/_coo_groups.h"
+#include "aten/ops/_csr_coordinates.h"
 #include "aten/ops/_row_offsets.h"
 #include "aten/ops/contiguous.h"
+#include "aten/ops/sparse/cpu/compressed_rows.h"
+#include "aten/ops/sparse/cpu/entry_rows.h"
 #include "core/base/checked.h"
 
 namespace treadle::cpu {
@@ -181,6 +184,8 @@ std::tuple<Tensor, Tensor> coo_groups_cpu(const Tensor& indices, IntList size) {
 
 // ---- offsets of rows ----
 
+constexpr int64_t kPiece = int64_t{1} << 16;  // entries for which a thread is woken
+
 template <class T>
 Tensor row_offsets_cpu(const Tensor& rows, int64_t count) {
   const Tensor from = aten::contiguous(rows);
@@ -188,24 +193,44 @@ Tensor row_offsets_cpu(const Tensor& rows, int64_t count) {
   int64_t* const to = offsets.data_as<int64_t>();
   const int64_t* const row = from.data_as<int64_t>();
   const int64_t entries = from.numel();
-  int64_t next = 0;  // the first row whose offset is not written
-  for (int64_t i = 0; i < entries; ++i) {
-    const int64_t r = row[i];
-    if (r == next - 1 && next > 0) [[likely]]
-      continue;
-    if (r < next || r >= count) [[unlikely]]
+  const auto kernels = simd::entry_row_kernels();
+  parallel_for(entries, kPiece, [&](int64_t first, int64_t last) {
+    const int64_t done = kernels.write_starts(row, first, last, count, to);
+    if (done < last) [[unlikely]]
       fail<ErrorKind::Runtime>(OpName("to_sparse_csr"), "expected rows in order from 0 to ",
-                               count - 1, ", got ", r, " at entry ", i);
-    while (next <= r) to[next++] = i;
-  }
-  while (next <= count) to[next++] = entries;
+                               count - 1, ", got ", row[done], " at entry ", done);
+  });
+  const int64_t left = entries == 0 ? 0 : std::clamp<int64_t>(row[entries - 1] + 1, 0, count);
+  std::fill(to + left, to + count + 1, entries);
   return offsets;
+}
+
+// ---- rows of entries ----
+
+template <class T>
+void csr_coordinates_cpu(const Tensor& crow, const Tensor& col, bool by_rows, const Tensor& out) {
+  const Tensor offsets = aten::contiguous(crow), indices = aten::contiguous(col);
+  const int64_t lines = crow.numel() - 1, count = col.numel();
+  const int64_t *const offset = offsets.data_as<int64_t>(), *const index =
+                                                                indices.data_as<int64_t>();
+  int64_t* const line_to = out.data_as<int64_t>() + (by_rows ? 0 : count);
+  int64_t* const index_to = out.data_as<int64_t>() + (by_rows ? count : 0);
+  const CompressedRows matrix("to_sparse", offsets, indices, /*width=*/0);
+  matrix.require_all(lines);
+  const auto kernels = simd::entry_row_kernels();
+  parallel_for(count, kPiece, [&](int64_t first, int64_t last) {
+    simd::EntryRows rows(offset, lines, count, first);
+    matrix.require_all(lines, kernels.write_rows(rows, first, last, line_to + first));
+    std::copy(index + first, index + last, index_to + first);
+  });
 }
 
 const auto groups_registered = register_kernels<aten::ops::_coo_groups, DeviceType::CPU>(
     []<class T>() { return &coo_groups_cpu<T>; }, "coo_groups_cpu");
 const auto offsets_registered = register_kernels<aten::ops::_row_offsets, DeviceType::CPU>(
     []<class T>() { return &row_offsets_cpu<T>; }, "row_offsets_cpu");
+const auto coordinates_registered = register_kernels<aten::ops::_csr_coordinates, DeviceType::CPU>(
+    []<class T>() { return &csr_coordinates_cpu<T>; }, "csr_coordinates_cpu");
 
 }  // namespace
 }  // namespace treadle::cpu

@@ -1,12 +1,13 @@
-// Products with a compressed sparse matrix: by a strided matrix, and the sampled product of two
-// strided ones. A row of the result is computed by one thread, in the order of the entries. A very
-// long row has parts that depend on the matrix alone, and they are added up in order. So the bits
-// do not depend on the number of threads.
+// Products with a compressed sparse matrix: by a strided matrix, of its transpose and a vector, and
+// the sampled product of two strided ones. A row of the result is computed by one thread, in the
+// order of the entries. A very long row has parts that depend on the matrix alone, and they are
+// added up in order. So the bits do not depend on the number of threads.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/wrapping.h"
 #include "aten/ops/_csr_mm.h"
+#include "aten/ops/_csr_mv_turned.h"
 #include "aten/ops/_csr_sampled_mm.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/indexing/cpu/row_sums.h"
@@ -185,6 +186,73 @@ void csr_mm_cpu(const Tensor& values, const Tensor& crow, const Tensor& col, con
   }
 }
 
+// ---- the transpose by a vector ----
+
+// Adds kCount entries of a row to the sums of their columns. False if a column is none.
+template <int64_t kCount, class T, class X, class W>
+[[gnu::always_inline]] inline bool add_entries(const int64_t* column, const T* factor, X scale,
+                                               uint64_t width, W* sums) {
+  uint64_t c[kCount];
+  bool wrong = false;
+  for (int64_t k = 0; k < kCount; ++k) {
+    c[k] = static_cast<uint64_t>(column[k]);
+    wrong |= c[k] >= width;
+  }
+  if (wrong) [[unlikely]]
+    return false;
+  for (int64_t k = 0; k < kCount; ++k) {
+    const auto term = static_cast<X>(product_of(number(factor[k]), scale));
+    sums[c[k]] = sum_of(sums[c[k]], static_cast<W>(term));
+  }
+  return true;
+}
+
+// The rows are split into pieces, which have sums of their own and depend on the matrix alone.
+template <class T>
+void csr_mv_turned_cpu(const Tensor& values, const Tensor& crow, const Tensor& col,
+                       const Tensor& vector, int64_t width, const Tensor& out) {
+  using S = compute_type<T>;
+  using W = wide_type<S>;
+  constexpr int64_t kPiece = int64_t{1} << 16, kMost = 16, kStep = 4, kLong = 8 * kStep;
+  const Tensor v = aten::contiguous(values), x = aten::contiguous(vector);
+  const Tensor offsets = aten::contiguous(crow), columns = aten::contiguous(col);
+  const CompressedRows matrix("mv", offsets, columns, width);
+  const int64_t rows = crow.numel() - 1, count = col.numel();
+  const int64_t* const offset = offsets.data_as<int64_t>();
+  const int64_t pieces = std::clamp<int64_t>(count / std::max(kPiece, 4 * width), 1, kMost);
+  std::vector<int64_t> bounds{0};
+  for (int64_t p = 1; p < pieces; ++p) {
+    const int64_t r = std::lower_bound(offset, offset + rows, count * p / pieces) - offset;
+    bounds.push_back(std::max(bounds.back(), r));
+  }
+  bounds.push_back(rows);
+  std::vector<W> sums(static_cast<size_t>(pieces * width));
+  parallel_chunks(pieces, [&](int64_t p) {
+    const int64_t* const column = columns.data_as<int64_t>();
+    const T *const factor = v.data_as<T>(), *const from = x.data_as<T>();
+    W* const sum = sums.data() + p * width;
+    const auto m = static_cast<uint64_t>(width);
+    matrix.each_range(bounds[p], bounds[p + 1], [=, &matrix](int64_t r, int64_t i, int64_t end) {
+      const S scale = number(from[r]);
+      if (end - i >= kLong) {
+        for (; i + kStep <= end; i += kStep)
+          if (!add_entries<kStep>(column + i, factor + i, scale, m, sum)) [[unlikely]]
+            matrix.fail_columns(column + i, kStep);
+      }
+      for (; i < end; ++i)
+        if (!add_entries<1>(column + i, factor + i, scale, m, sum)) [[unlikely]]
+          matrix.fail_columns(column + i, 1);
+    });
+  });
+  T* const to = out.data_as<T>();
+  for (int64_t c = 0; c < width; ++c) {
+    W total = sums[static_cast<size_t>(c)];
+    for (int64_t p = 1; p < pieces; ++p)
+      total = sum_of(total, sums[static_cast<size_t>(p * width + c)]);
+    to[c] = static_cast<T>(static_cast<S>(total));
+  }
+}
+
 // ---- the sampled product ----
 
 template <class T>
@@ -211,6 +279,8 @@ void csr_sampled_mm_cpu(const Tensor& a, const Tensor& b, const Tensor& crow, co
 
 const auto mm_registered = register_kernels<aten::ops::_csr_mm, DeviceType::CPU>(
     []<class T>() { return &csr_mm_cpu<T>; }, "csr_mm_cpu");
+const auto mv_turned_registered = register_kernels<aten::ops::_csr_mv_turned, DeviceType::CPU>(
+    []<class T>() { return &csr_mv_turned_cpu<T>; }, "csr_mv_turned_cpu");
 const auto sampled_mm_registered = register_kernels<aten::ops::_csr_sampled_mm, DeviceType::CPU>(
     []<class T>() { return &csr_sampled_mm_cpu<T>; }, "csr_sampled_mm_cpu");
 

@@ -1,5 +1,5 @@
 // The vector code of sparse rows, on every target of this machine: sums of products of rows of all
-// short lengths, and columns whose flags are set.
+// short lengths, columns whose flags are set, and the rows of entries.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "aten/backend/cpu/testing_targets.h"
+#include "aten/ops/sparse/cpu/entry_rows.h"
 #include "aten/ops/sparse/cpu/row_flags.h"
 #include "aten/ops/sparse/cpu/row_products.h"
 
@@ -122,6 +123,92 @@ TEST_P(RowKernels, Flags) {
     EXPECT_EQ(found, expected) << share;
     EXPECT_EQ(flags, left) << share;
   }
+}
+
+// Rows of many lengths, some without entries.
+struct Rows {
+  explicit Rows(std::mt19937& random) {
+    for (int64_t r = 0; r < 300; ++r) {
+      const int64_t n = random() % 3 == 0 ? 0 : static_cast<int64_t>(random() % 30);
+      row.insert(row.end(), static_cast<size_t>(n), r);
+      offsets.push_back(static_cast<int64_t>(row.size()));
+    }
+  }
+  int64_t rows() const { return static_cast<int64_t>(offsets.size()) - 1; }
+  int64_t count() const { return static_cast<int64_t>(row.size()); }
+  simd::EntryRows at(int64_t first) const { return {offsets.data(), rows(), count(), first}; }
+  std::vector<int64_t> offsets{0}, row;
+};
+
+TEST_P(RowKernels, RowsOfEntries) {
+  const Rows of(random_);
+  const simd::EntryRowKernels kernels = simd::entry_row_kernels();
+  for (const int64_t piece : {int64_t{1}, int64_t{7}, int64_t{64}, int64_t{500}, of.count()}) {
+    constexpr int64_t kGuard = -7;
+    std::vector<int64_t> found(of.row.size() + 1, kGuard), starts(of.offsets.size(), kGuard);
+    for (int64_t first = 0; first < of.count(); first += piece) {
+      const int64_t last = std::min(of.count(), first + piece);
+      simd::EntryRows rows = of.at(first);
+      ASSERT_TRUE(kernels.write_rows(rows, first, last, found.data() + first));
+      ASSERT_EQ(found[last], kGuard) << "behind a piece of " << piece;
+      ASSERT_EQ(kernels.write_starts(of.row.data(), first, last, of.rows(), starts.data()), last);
+    }
+    found.pop_back();
+    EXPECT_EQ(found, of.row) << piece;
+    // Rows behind the last entry are the caller's.
+    for (int64_t r = of.row.back() + 1; r <= of.rows(); ++r) {
+      EXPECT_EQ(starts[r], kGuard);
+      starts[r] = of.count();
+    }
+    EXPECT_EQ(starts, of.offsets) << piece;
+  }
+}
+
+TEST_P(RowKernels, WrongRowsOfEntries) {
+  const Rows of(random_);
+  const simd::EntryRowKernels kernels = simd::entry_row_kernels();
+  std::vector<int64_t> found(of.row.size()), starts(of.offsets.size());
+  for (const int64_t wrong : {int64_t{-1}, int64_t{300}, INT64_MIN, INT64_MAX}) {
+    for (const int64_t entry : {int64_t{0}, int64_t{1}, int64_t{100}, of.count() - 1}) {
+      Rows changed = of;
+      changed.row[entry] = wrong;
+      EXPECT_EQ(kernels.write_starts(changed.row.data(), 0, of.count(), of.rows(), starts.data()),
+                entry);
+    }
+    for (const size_t row : {size_t{1}, size_t{150}, size_t{290}}) {
+      Rows changed = of;
+      changed.offsets[row] = wrong == 300 ? of.count() + 1 : wrong;
+      simd::EntryRows rows = changed.at(0);
+      EXPECT_FALSE(kernels.write_rows(rows, 0, of.count(), found.data())) << wrong << " " << row;
+    }
+  }
+}
+
+template <class V>
+void expect_packed(const Rows& of, std::mt19937& random) {
+  const simd::PackedEntryKernels<V> kernels = simd::packed_entry_kernels<V>();
+  std::vector<V> values, found(of.row.size());
+  for (int64_t i = 0; i < of.count(); ++i) values.push_back(static_cast<V>(random()));
+  for (const int64_t piece : {int64_t{3}, int64_t{100}, of.count()}) {
+    std::vector<uint64_t> words(of.row.size() + simd::kPadding);
+    for (int64_t first = 0; first < of.count(); first += piece) {
+      simd::EntryRows rows = of.at(first);
+      const int64_t last = std::min(of.count(), first + piece);
+      ASSERT_TRUE(kernels.pack(rows, first, last, values.data(), words.data() + first));
+    }
+    kernels.unpack(words.data(), of.count(), found.data());
+    EXPECT_EQ(found, values);
+    EXPECT_TRUE(
+        std::equal(of.row.begin(), of.row.end(), words.begin(),
+                   [](int64_t row, uint64_t word) { return static_cast<uint64_t>(row) == word; }));
+  }
+}
+
+TEST_P(RowKernels, PackedEntries) {
+  const Rows of(random_);
+  expect_packed<uint8_t>(of, random_);
+  expect_packed<uint16_t>(of, random_);
+  expect_packed<uint32_t>(of, random_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, RowKernels,

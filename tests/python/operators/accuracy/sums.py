@@ -234,6 +234,9 @@ SUMS: Mapping[str, Sum] = {
         gradient=True,
     ),
     "_csr_mm": Sum(lambda x, w: _sparse_row(x) @ w, _uniform(ROW, ROWS)),
+    "_csr_mv_turned": Sum(
+        lambda x, w: _sparse_row(x).to_sparse_csc() @ w[:, 0], _uniform(ROW, ROWS)
+    ),
     "_csr_sampled_mm": Sum(
         lambda x, w: treadle.sparse.sampled_addmm(_sparse_row(_zeros(w, 1)), x, w).values(),
         _uniform(lambda n: (1, n), lambda n: (n, 1)),
@@ -261,7 +264,7 @@ OTHERS: Mapping[str, str] = {
         mode scatter.src scatter.value _searchsorted sort _sort_values topk tril triu embedding
         im2col _cat _stack _index_integer _max_pool_gather _max_unpool max_pool1d_with_indices
         max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d
-        adaptive_max_pool3d
+        adaptive_max_pool3d _csr_dense
         """,
     "They count elements": "all all.dim all.dims any any.dim any.dims histc",
     "They compute each element by itself": """
