@@ -8,6 +8,8 @@ Times are medians of rounds in turn. "blocks" is fusion without compiled loops; 
 own kernel for the same, where there is one; "add" is one `add` with `out=` of the same size. NumPy,
 and PyTorch if it can be imported, run the
 programs, too. Each figure is the time that fusion takes over the other's: below 1, it is faster.
+With --compiled, one chain also runs under `torch.compile`; the time of its first call, which
+compiles, is told apart.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from _rounds import medians
@@ -127,12 +130,23 @@ def cases() -> List[Case]:
     return found
 
 
+OTHERS = ("unfused", "blocks", "own", "add", "NumPy", "PyTorch", "torch.compile")
+
+
 def looked_at(result: Any) -> None:
     for part in result if isinstance(result, tuple) else (result,):
         part.reshape(-1)[0].item()
 
 
-def contenders(case: Case) -> Dict[str, Callable[[], Any]]:
+def compiled_by_torch(torch: Any, case: Case, inputs: List[Any]) -> Callable[[], Any]:
+    program = torch.compile(lambda *tensors: case.program(torch, *tensors))
+    begin = time.perf_counter()
+    program(*inputs)
+    print(f"torch.compile: {time.perf_counter() - begin:.1f} s for the first call of {case.name}")
+    return lambda: looked_at(program(*inputs))
+
+
+def contenders(case: Case, compiled: bool) -> Dict[str, Callable[[], Any]]:
     inputs = [treadle.rand(*shape) for shape in case.shapes]
     out = treadle.empty(case.elements)
     a, b = treadle.rand(case.elements), treadle.rand(case.elements)
@@ -157,6 +171,8 @@ def contenders(case: Case) -> Dict[str, Callable[[], Any]]:
         torch.set_num_threads(treadle.get_num_threads())
         theirs = [torch.from_numpy(t.numpy().copy()) for t in inputs]
         found["PyTorch"] = lambda: looked_at(case.program(torch, *theirs))
+        if compiled and case.program is named_chain:
+            found["torch.compile"] = compiled_by_torch(torch, case, theirs)
     return found
 
 
@@ -191,14 +207,17 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name has this text")
     options = parser.parse_args()
     treadle.set_num_threads(options.threads)
-    others = ("unfused", "blocks", "own", "add", "NumPy", "PyTorch")
-    print(f"{'fused / ...':34s}{'elements':>10s}" + "".join(f"{o:>9s}" for o in others))
+    widths = {other: max(9, len(other) + 1) for other in OTHERS}
+    header = "".join(f"{other:>{width}s}" for other, width in widths.items())
+    print(f"{'fused / ...':34s}{'elements':>10s}{header}")
     for case in cases():
         if options.only not in case.name:
             continue
-        found = times(contenders(case), options.rounds, case.elements, options.compiled)
+        calls = contenders(case, options.compiled)
+        found = times(calls, options.rounds, case.elements, options.compiled)
         ratios = "".join(
-            f"{found['fused'] / found[o]:9.2f}" if o in found else f"{'':9s}" for o in others
+            f"{found['fused'] / found[o]:{width}.2f}" if o in found else f"{'':{width}s}"
+            for o, width in widths.items()
         )
         print(f"{case.name:34s}{case.elements:10d}{ratios}", flush=True)
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "aten/engine/copy.h"
+#include "aten/engine/deferral.h"
 #include "aten/engine/overlap.h"
 #include "aten/engine/stored_types.h"
 #include "aten/engine/strides/view_shapes.h"
@@ -219,6 +220,16 @@ Device common_device(const char* op, ArrayRef<const Tensor*> tensors, ArrayRef<c
   // Where no tensor has a dimension, none is a number beside the others.
   if (all_numbers && number != none && !result.is_cpu()) mismatch(first, number);
   return result;
+}
+
+Device common_device_of_read(const char* op, ArrayRef<const Tensor*> tensors,
+                             ArrayRef<const char*> names) {
+  const Device device = common_device(op, tensors, names);
+  if (device.is_cpu() && least_deferred() != kDeferNever) [[unlikely]] {
+    for (const Tensor* t : tensors)
+      if (t->defined() && t->is_strided() && t->storage()->has_memory()) t->storage()->data();
+  }
+  return device;
 }
 
 }  // namespace treadle

@@ -97,5 +97,9 @@ inline auto call_kernel(const Operator& op, void* kernel, const BoxedKernel* box
 // count beside another device. RuntimeError: "gather: expected all tensors on one device, got self
 // on cpu and index on cuda:0".
 Device common_device(const char* op, ArrayRef<const Tensor*> tensors, ArrayRef<const char*> names);
+// The same of the tensors that a kernel is about to read. Those that wait are computed first: what
+// they were computed from then makes room for the kernel's results.
+Device common_device_of_read(const char* op, ArrayRef<const Tensor*> tensors,
+                             ArrayRef<const char*> names);
 
 }  // namespace treadle

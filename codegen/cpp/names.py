@@ -23,15 +23,15 @@ SIGNATURE_TYPES = frozenset(
 LOCALS = frozenset(
     "BoxedKernel Cast ExcludeLayers IntrusivePtr Layer LayerCall Node Output Policies Policy "
     "Signature UndifferentiableNode ZeroGradientNode active add_edges any_backend any_defined "
-    "as_list as_view as_views before below boxed bump_versions call call_below call_kernel "
-    "cast check_in_place common_device copy_to_out copy_to_outs copy_to_self count "
-    "count_decomposed device dispatch dispatch_below dtype_of fail grad_enabled grads guarded "
-    "has_edge i inference_enabled input_grads kCPU kept_for_backward kernel kernel_or_boxed "
-    "make_intrusive name names nested no_kernel none numbers object op or_zeros out parts "
-    "pointwise pointwise_inplace pointwise_out put rebase_history rebase_undifferentiable "
-    "recorded records reduce reduce_out reject_out require_mode require_outs_apart "
-    "require_tensors requires_grad result results returned run set_history should_compute "
-    "size_at spec views with_requires_grad wrap".split()
+    "as_list as_view as_views before below boxed bump_versions call call_below call_kernel cast "
+    "check_in_place common_device common_device_of_read copy_to_out copy_to_outs copy_to_self "
+    "count count_decomposed device dispatch dispatch_below dtype_of fail grad_enabled grads "
+    "guarded has_edge i inference_enabled input_grads kCPU kept_for_backward kernel "
+    "kernel_or_boxed make_intrusive name names nested no_kernel none numbers object op or_zeros "
+    "out parts pointwise pointwise_inplace pointwise_out put rebase_history "
+    "rebase_undifferentiable recorded records reduce reduce_out reject_out require_mode "
+    "require_outs_apart require_tensors requires_grad result results returned run set_history "
+    "should_compute size_at spec views with_requires_grad wrap".split()
 )
 
 

@@ -82,7 +82,7 @@ TEST(Allocator, FreedPagesServeSmallerAndLargerRequests) {
   a.deallocate(whole, 64 * kMiB, kCPU);
 }
 
-TEST(Allocator, KeptPagesDoNotRaiseThePeak) {
+TEST(Allocator, KeptPagesHardlyRaiseThePeak) {
   constexpr size_t kMiB = size_t{1} << 20;
   Allocator& a = cpu_allocator();
   EXPECT_THROW(a.allocate(size_t{1} << 61, kCPU), Error);  // raises no bound
@@ -98,6 +98,36 @@ TEST(Allocator, KeptPagesDoNotRaiseThePeak) {
     EXPECT_EQ(resident(first, 96 * kMiB), 0u);
   }
   a.deallocate(second, 112 * kMiB, kCPU);
+}
+
+TEST(Allocator, StepsThatAreAlikeTakeNoNewPages) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  Allocator& a = cpu_allocator();
+  // More than any other test had in use.
+  void* const held = a.allocate(160 * kMiB, kCPU);
+  for (int step = 0; step < 4; ++step) {
+    const auto get = [&](size_t n) {
+      auto* const p = static_cast<char*>(a.allocate(n, kCPU));
+      if (step > 1) {
+        EXPECT_EQ(resident(p, n), n);
+      }
+      std::memset(p, 1, n);
+      return p;
+    };
+    // Small blocks keep the pages of the first and those of the second apart, each of which is too
+    // narrow for the third.
+    char* const first = get(8 * kMiB);
+    char* const small = get(kMiB);
+    char* const second = get(8 * kMiB);
+    char* const other_small = get(kMiB);
+    a.deallocate(first, 8 * kMiB, kCPU);
+    char* const third = get(10 * kMiB);
+    a.deallocate(second, 8 * kMiB, kCPU);
+    a.deallocate(small, kMiB, kCPU);
+    a.deallocate(third, 10 * kMiB, kCPU);
+    a.deallocate(other_small, kMiB, kCPU);
+  }
+  a.deallocate(held, 160 * kMiB, kCPU);
 }
 #endif
 

@@ -17,10 +17,8 @@
 namespace treadle::simd {
 namespace {
 
-constexpr int64_t kTile = 2048;        // elements
+constexpr int64_t kTile = 2048;        // elements: of whole rows as many as fit, and at least one
 constexpr int64_t kGrain = 32 * 1024;  // elements of a parallel chunk; a multiple of kTile
-// A row of so many elements is a tile of its own, so that what all rows read is not copied.
-constexpr int64_t kLongRow = 512;
 // Bytes of operands from which on they come from memory. Fewer lie in a cache that the cores share:
 // to ask for them ahead takes longer than to wait for them.
 constexpr int64_t kLarge = 32 * 1024 * 1024;
@@ -459,7 +457,7 @@ void run_program(const Program& program, ArrayRef<PointwiseOperand> operands, In
   const Tiles tiles(elements.list(), shape);
   const int64_t numel = product(shape), row = std::max<int64_t>(1, program.row());
   const bool has_totals = !program.totals().empty();
-  const int64_t tile = has_totals ? kPiece : row >= kLongRow ? row : kTile / row * row;
+  const int64_t tile = has_totals ? kPiece : std::max<int64_t>(1, kTile / row) * row;
   const auto count = static_cast<int64_t>(plan.operands().size());
   int64_t largest = plan.largest_item();
   for (const TileOperand& operand : plan.operands())

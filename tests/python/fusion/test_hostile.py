@@ -233,6 +233,23 @@ def test_what_is_dropped_is_not_computed_and_keeps_no_memory() -> None:
     assert treadle._C._memory_stats()["current_bytes"] <= before + (1 << 20)
 
 
+def test_what_a_value_is_computed_from_makes_room_for_the_results_of_who_looks() -> None:
+    size = 16 << 20
+    stats = treadle._C._memory_stats
+    # With ballast, each byte from here on raises the peak.
+    ballast = treadle.empty(stats()["peak_bytes"] - stats()["current_bytes"], dtype=treadle.uint8)
+    before = stats()["peak_bytes"]
+    with treadle.fuse(least=0):
+        x = treadle.ones(size // 4)
+        y = x + 1
+        assert explain(y).groups
+        del x
+        z = y.cumsum(0)
+    assert z[:2].tolist() == [2, 4]
+    assert stats()["peak_bytes"] - before < 2.5 * size
+    del ballast
+
+
 def test_long_chains() -> None:
     with treadle.fuse(least=0):
         y = treadle.zeros(3)
