@@ -17,8 +17,8 @@
 #include "aten/ops/to.h"
 #include "aten/ops/to_dense.h"
 #include "aten/ops/type_as.h"
-#include "core/threads/quiescence.h"
 #include "core/schema/function_schema.h"
+#include "core/threads/quiescence.h"
 
 namespace treadle {
 namespace {
