@@ -76,7 +76,9 @@ def _objects_impl(ctx):
             tools = [nvcc],
             outputs = [obj, unused],
             unused_inputs_list = unused,
-            env = {"PATH": "/usr/local/bin:/usr/bin:/bin"},
+            # nvcc names temporary files by its process number, which is the same in each sandbox. So they lie in
+            # the sandbox, not in the /tmp that all sandboxes share.
+            env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TMPDIR": "."},
             mnemonic = "CudaCompile",
             progress_message = "Compiling %s" % source.short_path,
         )
