@@ -34,7 +34,41 @@ struct Plan {
   memory::desc bias, scratch;
   dnnl::reorder reorders[3];  // of an operand to the primitive's layout, of the result from it
   bool reordered[3];
+  // The reorder of a large weight in pieces that several threads share; empty for a small one.
+  struct WeightPiece {
+    memory::desc given, wanted;
+    dnnl::reorder reorder;
+  };
+  std::vector<WeightPiece> weight_pieces;
 };
+
+// The pieces of a reorder of the weight, by its first dimension. Empty if that is not worth it, or
+// if oneDNN cannot tell a piece of the layout.
+std::vector<Plan::WeightPiece> weight_pieces_of(const memory::desc& given,
+                                                const memory::desc& wanted) {
+  constexpr size_t kLarge = 1 << 20;  // bytes
+  constexpr int64_t kPieces = 8, kChannels = 64;
+  const memory::dims sizes = given.dims();
+  if (wanted.get_size() < kLarge || sizes[0] < 2 * kChannels) return {};
+  std::vector<Plan::WeightPiece> pieces;
+  const int64_t step = ((sizes[0] + kPieces - 1) / kPieces + kChannels - 1) / kChannels * kChannels;
+  try {
+    for (int64_t begin = 0; begin < sizes[0]; begin += step) {
+      memory::dims size = sizes, offset(sizes.size(), 0);
+      size[0] = std::min(step, sizes[0] - begin);
+      offset[0] = begin;
+      const memory::desc from = given.submemory_desc(size, offset);
+      const memory::desc to = wanted.submemory_desc(size, offset);
+      pieces.push_back({from, to,
+                        dnnl::reorder(dnnl::reorder::primitive_desc(onednn::engine(), from,
+                                                                    onednn::engine(), to))});
+    }
+  } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory) throw;
+    return {};
+  }
+  return pieces;
+}
 
 // The range in which oneDNN's kernels, which compute addresses in 32 bits, are taken at their word.
 bool in_range(const ConvGeometry& g) {
@@ -132,6 +166,7 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g, bool as_
     const memory::desc& to = i == written ? plan->given[i] : plan->wanted[i];
     plan->reorders[i] =
         dnnl::reorder(dnnl::reorder::primitive_desc(onednn::engine(), from, onednn::engine(), to));
+    if (i == 1 && i != written) plan->weight_pieces = weight_pieces_of(from, to);
   }
   return plan;
 }
@@ -233,6 +268,16 @@ void reorder(const dnnl::reorder& primitive, const memory& from, memory& to) {
   });
 }
 
+void reorder_weight(const Plan& plan, float* given, memory& wanted) {
+  if (plan.weight_pieces.empty())
+    return reorder(plan.reorders[1], memory(plan.given[1], onednn::engine(), given), wanted);
+  parallel_chunks(static_cast<int64_t>(plan.weight_pieces.size()), [&](int64_t p) {
+    const Plan::WeightPiece& piece = plan.weight_pieces[static_cast<size_t>(p)];
+    memory to(piece.wanted, onednn::engine(), wanted.get_data_handle());
+    reorder(piece.reorder, memory(piece.given, onednn::engine(), given), to);
+  });
+}
+
 // Adds the gradients of the weight that the pieces made, in their order, and writes the sum in the
 // caller's layout. The layout may depend on the size of a piece.
 void add_up(const std::vector<std::shared_ptr<const Plan>>& plans, std::vector<memory>& parts,
@@ -273,7 +318,7 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
     memory weights;  // in the layout of the first piece, where that is not the caller's
     if (written != 1 && first.reordered[1]) {
       weights = shared.make(first.wanted[1]);
-      reorder(first.reorders[1], memory(first.given[1], onednn::engine(), data[1]), weights);
+      reorder_weight(first, data[1], weights);
     }
     std::vector<memory> parts(written == 1 && plans.size() > 1 ? plans.size() : 0);
     for (size_t p = 0; p < parts.size(); ++p) parts[p] = shared.make(plans[p]->wanted[1]);
