@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import pytest
@@ -440,3 +440,32 @@ def test_masks_of_bytes_are_deprecated() -> None:
     assert str(record[0].message) == (
         "index: a mask of dtype uint8 is deprecated; use one of dtype bool"
     )
+
+
+@pytest.mark.parametrize(
+    "index_of",
+    [
+        lambda end: slice(end, 8),
+        lambda end: (slice(end, 8), 0),
+        lambda end: (0, slice(0, end)),
+        lambda end: (slice(None), end),
+    ],
+)
+def test_an_index_whose_bound_makes_the_tensor_smaller(index_of: Callable[[Any], Any]) -> None:
+    x = treadle.zeros(8, 8)
+
+    class Shrinks:
+        def __index__(self) -> int:
+            x.resize_(1).untyped_storage().resize_(4)
+            return 5
+
+    with pytest.raises(RuntimeError, match="expected a view inside its storage of 1 elements"):
+        x[index_of(Shrinks())]
+
+
+def test_plain_indices_of_a_storage_that_was_made_smaller() -> None:
+    x = treadle.zeros(8, 8)
+    x.untyped_storage().resize_(4)
+    for index in (5, (5, 5), slice(5, 8), (slice(None), 0)):
+        with pytest.raises(RuntimeError, match="expected a view inside its storage of 1 elements"):
+            x[index]

@@ -42,8 +42,8 @@ struct Plan {
   std::vector<WeightPiece> weight_pieces;
 };
 
-// The pieces of a reorder of the weight, by its first dimension. Empty if that is not worth it, or
-// if oneDNN cannot tell a piece of the layout.
+// The pieces of a reorder of the weight, by its first dimension. Empty if the weight is small, or
+// if oneDNN cannot describe a part of the layout.
 std::vector<Plan::WeightPiece> weight_pieces_of(const memory::desc& given,
                                                 const memory::desc& wanted) {
   constexpr size_t kLarge = 1 << 20;  // bytes
