@@ -30,6 +30,7 @@ from treadle_testing.catalogue import Operator, by_id, operators
 
 SIZES = (1000, 100_000, 1_000_000)
 LEAST_SECONDS, SLOW_SECONDS, WAIT_SECONDS = 0.005, 0.3, 60.0
+SPIN_SECONDS = 0.01  # for so long OpenMP's idle threads, those of the other library too, may spin
 SPARE_BYTES = 8 << 30
 FRONTS = 12  # how many calls that reach a kernel are tried
 
@@ -58,6 +59,8 @@ def _serve(name: str, threads: int, orders: Connection) -> None:
             elif order == WORK:
                 orders.send(_seconds_at_peak(call))
                 continue
+            if threads > 1:
+                _settle(call)
             start = clock()
             for _ in range(order):
                 call()
@@ -65,6 +68,14 @@ def _serve(name: str, threads: int, orders: Connection) -> None:
         except Exception as error:  # whatever it is, the other operators are measured
             answer = f"{type(error).__name__}: {error}".splitlines()[0]
         orders.send(answer)
+
+
+def _settle(call: Any) -> None:
+    """Lets the other library's threads fall asleep, and the system place those of this one."""
+    time.sleep(SPIN_SECONDS)
+    end = time.perf_counter() + LEAST_SECONDS
+    while time.perf_counter() < end:
+        call()
 
 
 def _seconds_at_peak(call: Any) -> float:

@@ -11,6 +11,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -38,7 +40,19 @@ void parallel_chunks(int64_t chunks, F&& f) {
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 
-// Splits [0, n) into pieces of `grain` (the last may be shorter).
+// The length of the pieces of [0, n): at most `grain`. Few pieces are made equal and a power of two
+// in number, so that no thread waits long for another. A piece begins at a multiple of what
+// `grain` is one of: of the largest power of two, up to 64.
+constexpr int64_t piece_length(int64_t n, int64_t grain) {
+  constexpr int64_t kFew = 64;
+  const int64_t pieces = (n + grain - 1) / grain;
+  if (pieces > kFew) return grain;
+  const int64_t equal = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(pieces)));
+  const int64_t step = std::min<int64_t>(64, grain & -grain);
+  return ((n + equal - 1) / equal + step - 1) / step * step;
+}
+
+// Splits [0, n) into pieces of `piece_length(n, grain)` (the last may be shorter).
 template <class F>
 void parallel_for(int64_t n, int64_t grain, F&& f) {
   if (grain < 1) grain = 1;
@@ -46,9 +60,10 @@ void parallel_for(int64_t n, int64_t grain, F&& f) {
     if (n > 0) f(int64_t{0}, n);
     return;
   }
-  parallel_chunks((n + grain - 1) / grain, [&](int64_t chunk) {
-    const int64_t begin = chunk * grain;
-    f(begin, begin + grain < n ? begin + grain : n);
+  const int64_t piece = piece_length(n, grain);
+  parallel_chunks((n + piece - 1) / piece, [&](int64_t chunk) {
+    const int64_t begin = chunk * piece;
+    f(begin, begin + piece < n ? begin + piece : n);
   });
 }
 

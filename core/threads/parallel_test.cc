@@ -42,11 +42,28 @@ TEST(Parallel, RunsEveryChunkOnce) {
 float sum_of(const std::vector<float>& v) {
   constexpr int64_t kGrain = 1000;
   std::vector<float> partial((v.size() + kGrain - 1) / kGrain);
-  parallel_for(static_cast<int64_t>(v.size()), kGrain, [&](int64_t begin, int64_t end) {
+  const int64_t size = static_cast<int64_t>(v.size());
+  parallel_for(size, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      partial[static_cast<size_t>(begin / kGrain)] += v[static_cast<size_t>(i)];
+      partial[static_cast<size_t>(begin / piece_length(size, kGrain))] += v[static_cast<size_t>(i)];
   });
   return std::accumulate(partial.begin(), partial.end(), 0.0f);
+}
+
+TEST(Parallel, MakesFewPiecesEqual) {
+  EXPECT_EQ(piece_length(99372, 32768), 24896);  // 4 pieces, each of whole lines
+  EXPECT_EQ(piece_length(6, 1), 1);
+  EXPECT_EQ(piece_length(9, 3), 3);     // 3 pieces become 4, as far as 9 allows it
+  EXPECT_EQ(piece_length(33, 32), 32);  // begins at a multiple of 32
+  EXPECT_EQ(piece_length(int64_t{1} << 40, 32768), 32768);
+  for (int64_t n : {2, 5, 63, 64, 65, 1000, 99372, 3000000}) {
+    for (int64_t grain : {1, 3, 7, 16, 48, 64, 1000, 32768}) {
+      const int64_t piece = piece_length(n, grain);
+      EXPECT_GE(piece, 1);
+      EXPECT_LE(piece, grain);
+      EXPECT_EQ(piece % std::min<int64_t>(64, grain & -grain), 0);
+    }
+  }
 }
 
 TEST(Parallel, GivesTheSameBitsAtAnyThreadCount) {

@@ -112,8 +112,10 @@ class Runs {
   template <class F>
   void for_chunks(F&& f) const {
     constexpr int64_t kWords = kChunk / kWord;
-    parallel_for(static_cast<int64_t>(bits_.size()), kWords,
-                 [&](int64_t first, int64_t last) { f(first / kWords, first, last); });
+    const int64_t words = static_cast<int64_t>(bits_.size());
+    parallel_chunks(static_cast<int64_t>(before_.size()) - 1, [&](int64_t chunk) {
+      f(chunk, chunk * kWords, std::min(words, (chunk + 1) * kWords));
+    });
   }
 
   // Bit i is flags[i].
