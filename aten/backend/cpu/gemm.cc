@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <climits>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "aten/backend/cpu/convert.h"
 #include "aten/backend/cpu/gemm_loops.h"
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/work_space.h"
@@ -165,22 +167,57 @@ void for_parts(int64_t rows, int64_t columns, int64_t depth, F f) {
   });
 }
 
+// Parts of an operand: some of its rows or columns; some of the terms of its sums.
+template <class T>
+MatrixView<T> rows_of(MatrixView<T> a, int64_t first, int64_t count) {
+  return {a.data + first * a.row_stride, count, a.cols, a.row_stride, a.col_stride};
+}
+template <class T>
+MatrixView<T> columns_of(MatrixView<T> b, int64_t first, int64_t count) {
+  return {b.data + first * b.col_stride, b.rows, count, b.row_stride, b.col_stride};
+}
+template <class T>
+MatrixView<T> terms_of_left(const MatrixView<T>& a, int64_t first, int64_t count) {
+  return columns_of(a, first, count);
+}
+template <class T>
+MatrixView<T> terms_of_right(const MatrixView<T>& b, int64_t first, int64_t count) {
+  return rows_of(b, first, count);
+}
+simd::PairedRows columns_of(simd::PairedRows b, int64_t first, int64_t count) {
+  return {b.data + first, b.rows, count, b.row_stride};
+}
+simd::PairedRows terms_of_right(const simd::PairedRows& b, int64_t first, int64_t count) {
+  return {b.data + 2 * first * b.row_stride, std::min(2 * count, b.rows - 2 * first), b.cols,
+          b.row_stride};
+}
+
+// to = sums + beta to.
+template <class C, class T>
+void put_row(const C* sums, int64_t count, C beta, T* to) {
+  if (beta == C(0)) {
+    static const auto convert = simd::converter(scalar_type_of<C>, scalar_type_of<T>);
+    return convert(reinterpret_cast<const char*>(sums), sizeof(C), reinterpret_cast<char*>(to),
+                   sizeof(T), count);
+  }
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = static_cast<T>(sums[i] + beta * static_cast<C>(to[i]));
+}
+
 // A product with one column whose sums are so long that pieces of them are worth a thread.
 constexpr int64_t kLanePiece = 1 << 16;
 
-template <class T>
-void long_lanes_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc,
-                     Factor<T> alpha, Factor<T> beta) {
-  using C = Factor<T>;
+template <class Left, class T, class C>
+void long_lanes_gemm(const MatrixView<Left>& a, const MatrixView<Left>& b, T* c, int64_t ldc,
+                     C alpha, C beta, simd::MultiplyLoop<Left> multiply) {
   using W = wide_type<C>;
   const int64_t pieces = a.cols / kLanePiece;  // the last has the rest, too
   std::vector<C> sums(static_cast<size_t>(pieces * a.rows));
   parallel_chunks(pieces, [&](int64_t piece) {
-    MatrixView<T> left = a, right = b;
-    left.data += piece * kLanePiece * a.col_stride;
-    right.data += piece * kLanePiece * b.row_stride;
-    left.cols = right.rows = piece + 1 < pieces ? kLanePiece : a.cols - (pieces - 1) * kLanePiece;
-    simd::multiply_loop<T>()(left, right, sums.data() + piece * a.rows, 1, 1, C(1), C(0), true);
+    const int64_t first = piece * kLanePiece;
+    const int64_t count = piece + 1 < pieces ? kLanePiece : a.cols - first;
+    multiply(terms_of_left(a, first, count), terms_of_right(b, first, count),
+             sums.data() + piece * a.rows, 1, 1, C(1), C(0), true);
   });
   for (int64_t i = 0; i < a.rows; ++i) {
     W sum = 0;
@@ -193,30 +230,20 @@ void long_lanes_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64
   }
 }
 
-template <class T>
-void vector_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc, Factor<T> alpha,
-                 Factor<T> beta) {
-  using C = Factor<T>;
-  const auto multiply = simd::multiply_loop<T>();
-  const bool in_lanes = b.cols == 1 && a.col_stride == 1;
-  if (in_lanes && a.cols >= 2 * kLanePiece) return long_lanes_gemm<T>(a, b, c, ldc, alpha, beta);
-  // Sums in lanes are added up in wide_type as they are.
-  const bool is_long = a.cols > kLongProduct && !in_lanes && !std::is_same_v<C, wide_type<C>>;
+// multiply(a, b, sums, pitch, alpha, beta) computes a part. `is_long`: sums are cut into pieces.
+template <class Left, class Right, class T, class C, class Multiply>
+void gemm_by_parts(const MatrixView<Left>& a, const Right& b, T* c, int64_t ldc, C alpha, C beta,
+                   bool is_long, Multiply multiply) {
   for_parts(a.rows, b.cols, a.cols, [&](const Part& part) {
-    const MatrixView<T> left{a.data + part.row * a.row_stride, part.rows, a.cols, a.row_stride,
-                             a.col_stride};
-    const MatrixView<T> right{b.data + part.column * b.col_stride, b.rows, part.columns,
-                              b.row_stride, b.col_stride};
+    const auto left = rows_of(a, part.row, part.rows);
+    const auto right = columns_of(b, part.column, part.columns);
     T* const to = c + part.row * ldc + part.column;
     const auto in_type = [&](C* sums, int64_t pitch, C old) {
-      if (!is_long) return multiply(left, right, sums, pitch, 1, alpha, old, in_lanes);
+      if (!is_long) return multiply(left, right, sums, pitch, alpha, old);
       sum_pieces<C>(part.rows, part.columns, a.cols, alpha, old, sums, pitch,
                     [&](int64_t at, int64_t length, C* piece) {
-                      MatrixView<T> some_left = left, some_right = right;
-                      some_left.data += at * a.col_stride;
-                      some_right.data += at * b.row_stride;
-                      some_left.cols = some_right.rows = length;
-                      multiply(some_left, some_right, piece, part.columns, 1, C(1), C(0), false);
+                      multiply(terms_of_left(left, at, length), terms_of_right(right, at, length),
+                               piece, part.columns, C(1), C(0));
                     });
     };
     if constexpr (std::is_same_v<T, C>) {
@@ -224,15 +251,98 @@ void vector_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t l
     } else {
       const WorkSpace<C> sums(part.rows * part.columns);
       in_type(sums.data(), part.columns, C(0));
-      for (int64_t i = 0; i < part.rows; ++i) {
-        for (int64_t j = 0; j < part.columns; ++j) {
-          const C sum = sums[i * part.columns + j];
-          T& old = to[i * ldc + j];
-          old = static_cast<T>(beta == C(0) ? sum : sum + beta * static_cast<C>(old));
-        }
-      }
+      for (int64_t i = 0; i < part.rows; ++i)
+        put_row(sums.data() + i * part.columns, part.columns, beta, to + i * ldc);
     }
   });
+}
+
+// Left is T, or pairs of it. `in_lanes`: see multiply_loop.
+template <class Left, class T, class C>
+void gemm_in_loops(const MatrixView<Left>& a, const MatrixView<Left>& b, T* c, int64_t ldc, C alpha,
+                   C beta, bool in_lanes, simd::MultiplyLoop<Left> multiply) {
+  if (in_lanes && a.cols >= 2 * kLanePiece)
+    return long_lanes_gemm(a, b, c, ldc, alpha, beta, multiply);
+  // Sums in lanes are added up in wide_type as they are.
+  const bool is_long = a.cols > kLongProduct && !in_lanes && !std::is_same_v<C, wide_type<C>>;
+  gemm_by_parts(
+      a, b, c, ldc, alpha, beta, is_long,
+      [&](const MatrixView<Left>& left, const MatrixView<Left>& right, C* sums, int64_t pitch,
+          C factor, C old) { multiply(left, right, sums, pitch, 1, factor, old, in_lanes); });
+}
+
+// A matrix whose rows are sums: the terms in pairs, as they lie in memory or copied.
+class PairedMatrix {
+ public:
+  PairedMatrix(const MatrixView<BFloat16>& m, const simd::PairLoops& loops) {
+    const int64_t pairs = (m.cols + 1) / 2;
+    if (m.col_stride == 1 && m.cols % 2 == 0 && (m.rows == 1 || m.row_stride % 2 == 0)) {
+      view_ = {reinterpret_cast<const Pair*>(m.data), m.rows, pairs, m.row_stride / 2, 1};
+      return;
+    }
+    copy_.emplace(m.rows * pairs);
+    Pair* const to = reinterpret_cast<Pair*>(copy_->data());
+    constexpr int64_t kGrain = 32768;
+    if (m.row_stride == 1 && m.rows > 1) {
+      view_ = {to, m.rows, pairs, 1, m.rows};
+      parallel_for(pairs, std::max<int64_t>(1, kGrain / m.rows), [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) {
+          const BFloat16* const first = m.data + 2 * k * m.col_stride;
+          loops.interleave(first, 2 * k + 1 < m.cols ? first + m.col_stride : nullptr, m.rows,
+                           to + k * m.rows);
+        }
+      });
+      return;
+    }
+    view_ = {to, m.rows, pairs, pairs, 1};
+    parallel_for(m.rows, std::max<int64_t>(1, kGrain / pairs), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const auto at = [&](int64_t k) {
+          return k < m.cols ? m.data[i * m.row_stride + k * m.col_stride] : BFloat16();
+        };
+        for (int64_t k = 0; k < pairs; ++k) to[i * pairs + k] = {at(2 * k), at(2 * k + 1)};
+      }
+    });
+  }
+  const MatrixView<simd::BFloat16Pair>& view() const { return view_; }
+
+ private:
+  using Pair = simd::BFloat16Pair;
+  std::optional<WorkSpace<int32_t>> copy_;
+  MatrixView<Pair> view_;
+};
+
+template <class T>
+MatrixView<T> transposed(const MatrixView<T>& m) {
+  return {m.data, m.cols, m.rows, m.col_stride, m.row_stride};
+}
+
+void pair_gemm(const MatrixView<BFloat16>& a, const MatrixView<BFloat16>& b, BFloat16* c,
+               int64_t ldc, float alpha, float beta, bool in_lanes, const simd::PairLoops& loops) {
+  const PairedMatrix left(a, loops);
+  if (a.rows <= simd::PairLoops::kFewRows && b.col_stride == 1 && b.cols > 1) {
+    // A copy of B would take longer than the product.
+    const simd::PairedRows right{b.data, b.rows, b.cols, b.row_stride};
+    return gemm_by_parts(left.view(), right, c, ldc, alpha, beta, left.view().cols > kLongProduct,
+                         [&](const auto& some, const simd::PairedRows& of_right, float* sums,
+                             int64_t pitch, float factor, float old) {
+                           loops.multiply_few(some, of_right, sums, pitch, factor, old);
+                         });
+  }
+  const PairedMatrix right(transposed(b), loops);
+  gemm_in_loops(left.view(), transposed(right.view()), c, ldc, alpha, beta, in_lanes,
+                loops.multiply);
+}
+
+template <class T>
+void vector_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc, Factor<T> alpha,
+                 Factor<T> beta) {
+  const bool in_lanes = b.cols == 1 && a.col_stride == 1;
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (const simd::PairLoops* const loops = simd::pair_loops())
+      return pair_gemm(a, b, c, ldc, alpha, beta, in_lanes, *loops);
+  }
+  gemm_in_loops(a, b, c, ldc, alpha, beta, in_lanes, simd::multiply_loop<T>());
 }
 
 // Integers: products and sums wrap, as unsigned arithmetic does.

@@ -1,7 +1,8 @@
 // gemm: C = alpha * A @ B + beta * C for one or many matrices, with the same bits at any thread
 // count.
 //
-// Floating point runs on vector code (gemm_loops.h); the 16-bit floats are widened to float.
+// Floating point runs on vector code (gemm_loops.h); the 16-bit floats are widened to float, or
+// bfloat16 numbers multiplied in pairs, where the processor can (see BFloat16Pair).
 // Complex numbers run on OpenBLAS, with one thread for each fixed tile of C. Integers run on a
 // plain loop. Any strides are accepted.
 //

@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -62,9 +64,24 @@ namespace treadle::simd::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A tile of C: 6 x 2 vectors where there are 16 registers, 12 x 2 of 32.
-template <class C>
+// x y + sum; for pairs x.second y.second + (x.first y.first + sum), each lane being a pair.
+template <class T, class V>
+HWY_INLINE V add_product(V x, V y, V sum) {
+  if constexpr (std::is_same_v<T, BFloat16Pair>) {
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+    // The compiler may use no instructions but those of the target; the caller knows of this one.
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(x.raw), "v"(y.raw));
+#endif
+    return sum;
+  } else {
+    return hn::MulAdd(x, y, sum);
+  }
+}
+
+// A tile of C: 6 x 2 vectors where there are 16 registers, 12 x 2 of 32. T are the terms.
+template <class T>
 struct Tile {
+  using C = SumType<T>;  // in A and B the bits of a T
   using D = hn::ScalableTag<C>;
   using V = hn::Vec<D>;
   static constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
@@ -93,6 +110,12 @@ struct Tile {
     const C* b;
     int64_t b_step, depth;
   };
+  // A pair need not lie where a float may.
+  static HWY_INLINE C read(const C* from) {
+    C bits;
+    std::memcpy(&bits, from, sizeof(bits));
+    return bits;
+  }
   static HWY_INLINE void put(V sum, V alpha, V beta, bool keeps, C* to) {
     const D d;
     V y = hn::Mul(alpha, sum);
@@ -130,9 +153,9 @@ struct Tile {
     const V b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
-      const V x = hn::Set(d, a[r * a_row]);
-      sums[r][0] = hn::MulAdd(x, b0, sums[r][0]);
-      sums[r][1] = hn::MulAdd(x, b1, sums[r][1]);
+      const V x = hn::Set(d, read(a + r * a_row));
+      sums[r][0] = add_product<T>(x, b0, sums[r][0]);
+      sums[r][1] = add_product<T>(x, b1, sums[r][1]);
     }
   }
   template <int rows, bool kPacked>
@@ -171,14 +194,16 @@ struct Tile {
 
 template <class T>
 struct Gemm {
-  using C = cpu::Factor<T>;
+  using C = SumType<T>;
   using D = hn::ScalableTag<C>;
   using V = hn::Vec<D>;
   using View = cpu::MatrixView<T>;
-  using Target = typename Tile<C>::Target;
-  static constexpr int kLanes = Tile<C>::kLanes, kRows = Tile<C>::kRows;
-  static constexpr int kColumns = Tile<C>::kColumns;
-  static constexpr bool kIsNarrow = !std::is_same_v<T, C>;
+  static constexpr bool kIsPair = std::is_same_v<T, BFloat16Pair>;
+  using TileOf = Tile<std::conditional_t<kIsPair, T, C>>;
+  using Target = typename TileOf::Target;
+  static constexpr int kLanes = TileOf::kLanes, kRows = TileOf::kRows;
+  static constexpr int kColumns = TileOf::kColumns;
+  static constexpr bool kIsNarrow = !kIsPair && !std::is_same_v<T, C>;  // is widened
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
   static constexpr bool kHasHalf = true;
 #else
@@ -195,7 +220,7 @@ struct Gemm {
   template <class Some>
   static HWY_INLINE hn::Vec<Some> load(Some d, const T* from) {
     if constexpr (!kIsNarrow) {
-      return hn::LoadU(d, from);
+      return hn::LoadU(d, as_plain(from));
     } else if constexpr (std::is_same_v<T, BFloat16>) {
       const hn::Repartition<uint32_t, Some> bits;
       const hn::Rebind<uint16_t, decltype(bits)> narrow;
@@ -212,8 +237,14 @@ struct Gemm {
   template <class Some>
   static HWY_INLINE hn::Vec<Some> load_first(Some d, const T* from, int64_t count) {
     HWY_ALIGN C wide[kLanes] = {};
-    for (int64_t i = 0; i < count; ++i) wide[i] = static_cast<C>(from[i]);
+    for (int64_t i = 0; i < count; ++i) wide[i] = number(from[i]);
     return hn::LoadU(d, wide);
+  }
+  static HWY_INLINE C number(const T& element) {
+    if constexpr (kIsPair)
+      return std::bit_cast<C>(element);
+    else
+      return static_cast<C>(element);
   }
 
   // to[k * kWidth + l] = from[l * lane + k * step] for l < lanes and k < depth. Other lanes get
@@ -234,8 +265,7 @@ struct Gemm {
       }
     }
     for (; k < depth; ++k) {
-      for (int64_t l = 0; l < lanes; ++l)
-        to[k * kWidth + l] = static_cast<C>(from[l * lane + k * step]);
+      for (int64_t l = 0; l < lanes; ++l) to[k * kWidth + l] = number(from[l * lane + k * step]);
       for (int64_t l = lanes; l < kWidth; ++l) to[k * kWidth + l] = C(0);
     }
   }
@@ -384,7 +414,7 @@ struct Gemm {
     for (int64_t j0 = 0; j0 < b.cols; j0 += most_columns) {
       const int64_t columns = std::min(most_columns, b.cols - j0);
       for (int64_t k0 = 0; k0 < a.cols; k0 += depth) {
-        typename Tile<C>::Operands o;
+        typename TileOf::Operands o;
         o.depth = std::min(depth, a.cols - k0);
         const T* const b0 = b.data + k0 * b.row_stride + j0 * b.col_stride;
         const int64_t last_plain = plain_b ? columns / kColumns * kColumns : 0;
@@ -413,8 +443,8 @@ struct Gemm {
               }
               Target to = c.at(i0 + i, j0 + j);
               if (k0 > 0) to.beta = C(1);
-              Tile<C>::compute_any(o, to, std::min<int64_t>(kRows, rows - i),
-                                   std::min<int64_t>(kColumns, columns - j));
+              TileOf::compute_any(o, to, std::min<int64_t>(kRows, rows - i),
+                                  std::min<int64_t>(kColumns, columns - j));
             }
           }
         }
@@ -430,6 +460,8 @@ struct Gemm {
   static const C* as_plain(const T* p) {
     if constexpr (kIsNarrow)
       return nullptr;
+    else if constexpr (kIsPair)
+      return reinterpret_cast<const C*>(p);
     else
       return p;
   }
@@ -448,17 +480,30 @@ struct Gemm {
     }
   }
 
+  // A B whose rows are contiguous, by vectors of columns.
+  struct Rows {
+    const View& b;
+    int64_t columns() const { return b.cols; }
+    HWY_INLINE V load(int64_t row, int64_t column) const {
+      return Gemm::load(D(), b.data + row * b.row_stride + column);
+    }
+    HWY_INLINE V load_first(int64_t row, int64_t column, int64_t count) const {
+      return Gemm::load_first(D(), b.data + row * b.row_stride + column, count);
+    }
+  };
+
   // A few rows by a B whose rows are contiguous: B is read once, from its start to its end.
-  template <int rows>
-  static HWY_NOINLINE void few_rows(const View& a, const View& b, const Target& c) {
+  template <int rows, class Right>
+  static HWY_NOINLINE void few_rows(const View& a, const Right& b, const Target& c) {
     const D d;
     constexpr int64_t kStrip = 4096 / rows / kLanes * kLanes;
     constexpr int kTerms = 4;  // added at a time
     HWY_ALIGN C sums[rows * kStrip];
     const int64_t depth = piece(a.cols);
     const V alpha = hn::Set(d, c.alpha);
-    for (int64_t j0 = 0; j0 < b.cols; j0 += kStrip) {
-      const int64_t columns = std::min(kStrip, b.cols - j0), whole = columns / kLanes * kLanes;
+    for (int64_t j0 = 0; j0 < b.columns(); j0 += kStrip) {
+      const int64_t columns = std::min(kStrip, b.columns() - j0);
+      const int64_t whole = columns / kLanes * kLanes;
       for (int64_t k0 = 0; k0 < a.cols; k0 += depth) {
         const int64_t last = std::min(a.cols, k0 + depth);
         std::fill_n(sums, rows * kStrip, C(0));
@@ -467,24 +512,23 @@ struct Gemm {
           V x[rows][kCount];
           for (int r = 0; r < rows; ++r) {
             for (int q = 0; q < kCount; ++q)
-              x[r][q] =
-                  hn::Set(d, static_cast<C>(a.data[r * a.row_stride + (k + q) * a.col_stride]));
+              x[r][q] = hn::Set(d, number(a.data[r * a.row_stride + (k + q) * a.col_stride]));
           }
-          const T* const from = b.data + k * b.row_stride + j0;
           const auto at = [&](int64_t j, auto load_row) HWY_ATTR {
             V y[kCount];
-            for (int q = 0; q < kCount; ++q) y[q] = load_row(from + q * b.row_stride + j);
+            for (int q = 0; q < kCount; ++q) y[q] = load_row(k + q, j0 + j);
             for (int r = 0; r < rows; ++r) {
               C* const sum = sums + r * kStrip + j;
               V s = hn::Load(d, sum);
-              for (int q = 0; q < kCount; ++q) s = hn::MulAdd(x[r][q], y[q], s);
+              for (int q = 0; q < kCount; ++q) s = add_product<T>(x[r][q], y[q], s);
               hn::Store(s, d, sum);
             }
           };
           for (int64_t j = 0; j < whole; j += kLanes)
-            at(j, [](const T* p) HWY_ATTR { return load(D(), p); });
+            at(j, [&](int64_t row, int64_t column) HWY_ATTR { return b.load(row, column); });
           if (whole < columns)
-            at(whole, [&](const T* p) HWY_ATTR { return load_first(D(), p, columns - whole); });
+            at(whole, [&](int64_t row, int64_t column)
+                          HWY_ATTR { return b.load_first(row, column, columns - whole); });
           k += kCount;
         };
         while (k + kTerms <= last) add(std::integral_constant<int, kTerms>());
@@ -496,8 +540,8 @@ struct Gemm {
           C* const row = to.data + r * to.row;
           const int64_t by_vector = to.column == 1 ? whole : 0;
           for (int64_t j = 0; j < by_vector; j += kLanes)
-            Tile<C>::put(hn::Load(d, sums + r * kStrip + j), alpha, hn::Set(d, beta), beta != C(0),
-                         row + j);
+            TileOf::put(hn::Load(d, sums + r * kStrip + j), alpha, hn::Set(d, beta), beta != C(0),
+                        row + j);
           for (int64_t j = by_vector; j < columns; ++j) {
             C y = c.alpha * sums[r * kStrip + j];
             if (beta != C(0)) y = y + beta * row[j * to.column];
@@ -524,15 +568,15 @@ struct Gemm {
         for (int q = 0; q < kTerms; ++q) {
 #pragma GCC unroll 4
           for (int r = 0; r < rows; ++r)
-            sums[v][r] =
-                hn::MulAdd(hn::Set(D(), left[r * left_row + k + q]), columns[q], sums[v][r]);
+            sums[v][r] = add_product<T>(hn::Set(D(), TileOf::read(left + r * left_row + k + q)),
+                                        columns[q], sums[v][r]);
         }
       } else {
         for (int64_t q = 0; q < terms; ++q) {
 #pragma GCC unroll 4
           for (int r = 0; r < rows; ++r)
-            sums[v][r] = hn::MulAdd(hn::Set(D(), left[r * left_row + k + q]),
-                                    columns[k - first + q], sums[v][r]);
+            sums[v][r] = add_product<T>(hn::Set(D(), TileOf::read(left + r * left_row + k + q)),
+                                        columns[k - first + q], sums[v][r]);
         }
       }
     }
@@ -563,7 +607,7 @@ struct Gemm {
       C* const packed = packed_left.at_least<C>(rows * a.cols);
       for (int64_t r = 0; r < rows; ++r) {
         for (int64_t k = 0; k < a.cols; ++k)
-          packed[r * a.cols + k] = static_cast<C>(a.data[r * a.row_stride + k * a.col_stride]);
+          packed[r * a.cols + k] = number(a.data[r * a.row_stride + k * a.col_stride]);
       }
       left = packed;
       left_row = a.cols;
@@ -597,8 +641,8 @@ struct Gemm {
         }
         Target to = c.at(0, j);
         if (k0 > 0) to.beta = C(1);
-        Tile<C>::with_whole_rows(to, rows, columns, [&](const Target& whole) HWY_ATTR {
-          Tile<C>::put_rows(sums, whole);
+        TileOf::with_whole_rows(to, rows, columns, [&](const Target& whole) HWY_ATTR {
+          TileOf::put_rows(sums, whole);
         });
       }
     }
@@ -622,7 +666,7 @@ struct Gemm {
     const C* y = as_plain(b.data);
     if (kIsNarrow || b.row_stride != 1) {
       C* const packed = packed_right.at_least<C>(a.cols);
-      for (int64_t k = 0; k < a.cols; ++k) packed[k] = static_cast<C>(b.data[k * b.row_stride]);
+      for (int64_t k = 0; k < a.cols; ++k) packed[k] = number(b.data[k * b.row_stride]);
       y = packed;
     }
     for (int64_t i = 0; i < a.rows; ++i) {
@@ -637,12 +681,18 @@ struct Gemm {
       to = result;
     }
   }
+  static HWY_INLINE V first_numbers(const C* from, int64_t count) {
+    HWY_ALIGN C all[kLanes] = {};
+    std::memcpy(all, from, static_cast<size_t>(count) * sizeof(C));
+    return hn::Load(D(), all);
+  }
   static C dot(const T* x, const C* y, int64_t n) {
     const D d;
     V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
     int64_t k = 0;
-    const auto add = [&](V& s, int64_t at)
-                         HWY_ATTR { s = hn::MulAdd(load(D(), x + at), hn::LoadU(d, y + at), s); };
+    const auto add = [&](V& s, int64_t at) HWY_ATTR {
+      s = add_product<T>(load(D(), x + at), hn::LoadU(d, y + at), s);
+    };
     for (; k + 4 * kLanes <= n; k += 4 * kLanes) {
       add(s0, k);
       add(s1, k + kLanes);
@@ -651,7 +701,11 @@ struct Gemm {
     }
     for (; k + kLanes <= n; k += kLanes) add(s0, k);
     C rest = 0;
-    for (; k < n; ++k) rest += static_cast<C>(x[k]) * y[k];
+    if constexpr (kIsPair) {
+      if (k < n) s1 = add_product<T>(load_first(d, x + k, n - k), first_numbers(y + k, n - k), s1);
+    } else {
+      for (; k < n; ++k) rest += static_cast<C>(x[k]) * y[k];
+    }
     const V all = hn::Add(hn::Add(s0, s1), hn::Add(s2, s3));
     return hn::GetLane(hn::SumOfLanes(d, all)) + rest;
   }
@@ -674,13 +728,13 @@ struct Gemm {
     if (right->col_stride == 1) {
       switch (left->rows) {
         case 1:
-          return few_rows<1>(*left, *right, to);
+          return few_rows<1>(*left, Rows{*right}, to);
         case 2:
-          return few_rows<2>(*left, *right, to);
+          return few_rows<2>(*left, Rows{*right}, to);
         case 3:
-          return few_rows<3>(*left, *right, to);
+          return few_rows<3>(*left, Rows{*right}, to);
         case 4:
-          return few_rows<4>(*left, *right, to);
+          return few_rows<4>(*left, Rows{*right}, to);
       }
     } else if (right->row_stride == 1) {
       switch (left->rows) {
@@ -698,6 +752,70 @@ struct Gemm {
   }
 };
 
+// The loops for pairs are compiled for AVX3, and for the AVX2 that it uses at times.
+#if HWY_TARGET == HWY_AVX3
+struct RowPairs {
+  using D = hn::ScalableTag<float>;
+  const PairedRows& b;
+  int64_t columns() const { return b.cols; }
+  HWY_INLINE hn::Vec<D> load(int64_t pair, int64_t column) const {
+    const BFloat16* const first = b.data + 2 * pair * b.row_stride + column;
+    return paired(first, 2 * pair + 1 < b.rows ? first + b.row_stride : nullptr);
+  }
+  HWY_INLINE hn::Vec<D> load_first(int64_t pair, int64_t column, int64_t count) const {
+    HWY_ALIGN BFloat16 some[2][hn::MaxLanes(D())] = {};
+    for (int64_t row = 2 * pair; row < std::min(b.rows, 2 * pair + 2); ++row)
+      std::copy_n(b.data + row * b.row_stride + column, count, some[row - 2 * pair]);
+    return paired(some[0], some[1]);
+  }
+  static HWY_INLINE hn::Vec<D> paired(const BFloat16* first, const BFloat16* second) {
+    const hn::ScalableTag<uint32_t> wide;
+    const hn::Rebind<uint16_t, decltype(wide)> narrow;
+    const auto bits = [&](const BFloat16* from) HWY_ATTR {
+      return hn::PromoteTo(wide, hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from)));
+    };
+    auto pairs = bits(first);
+    if (second) pairs = hn::Or(pairs, hn::ShiftLeft<16>(bits(second)));
+    return hn::BitCast(D(), pairs);
+  }
+};
+
+void multiply_few(const cpu::MatrixView<BFloat16Pair>& a, const PairedRows& b, float* data,
+                  int64_t row, float alpha, float beta) {
+  using Pairs = Gemm<BFloat16Pair>;
+  const typename Pairs::Target c{data, row, 1, alpha, beta};
+  static_assert(PairLoops::kFewRows == 4);
+  switch (a.rows) {
+    case 1:
+      return Pairs::few_rows<1>(a, RowPairs{b}, c);
+    case 2:
+      return Pairs::few_rows<2>(a, RowPairs{b}, c);
+    case 3:
+      return Pairs::few_rows<3>(a, RowPairs{b}, c);
+    default:
+      return Pairs::few_rows<4>(a, RowPairs{b}, c);
+  }
+}
+
+void interleave(const BFloat16* first, const BFloat16* second, int64_t count, BFloat16Pair* to) {
+  const RowPairs::D d;
+  constexpr int64_t kLanes = hn::MaxLanes(RowPairs::D());
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    hn::StoreU(RowPairs::paired(first + i, second ? second + i : nullptr), d,
+               reinterpret_cast<float*>(to + i));
+  for (; i < count; ++i) to[i] = {first[i], second ? second[i] : BFloat16()};
+}
+
+const PairLoops* loops_for_pairs() {
+  static constexpr PairLoops loops{&Gemm<BFloat16Pair>::multiply, &multiply_few, &interleave};
+  static const bool able = __builtin_cpu_supports("avx512bf16");
+  return able ? &loops : nullptr;
+}
+#else
+const PairLoops* loops_for_pairs() { return nullptr; }
+#endif
+
 MultiplyLoop<float> multiply_float() { return &Gemm<float>::multiply; }
 MultiplyLoop<double> multiply_double() { return &Gemm<double>::multiply; }
 MultiplyLoop<Half> multiply_half() { return &Gemm<Half>::multiply; }
@@ -713,6 +831,7 @@ HWY_EXPORT(multiply_float);
 HWY_EXPORT(multiply_double);
 HWY_EXPORT(multiply_half);
 HWY_EXPORT(multiply_bfloat16);
+HWY_EXPORT(loops_for_pairs);
 
 template <>
 MultiplyLoop<float> multiply_loop<float>() {
@@ -733,6 +852,11 @@ template <>
 MultiplyLoop<BFloat16> multiply_loop<BFloat16>() {
   static const auto loop = HWY_DYNAMIC_DISPATCH(multiply_bfloat16)();
   return loop;
+}
+
+const PairLoops* pair_loops() {
+  static const PairLoops* const loops = HWY_DYNAMIC_DISPATCH(loops_for_pairs)();
+  return loops;
 }
 
 }  // namespace treadle::simd

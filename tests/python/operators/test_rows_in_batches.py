@@ -157,3 +157,30 @@ def test_addmm_adds_last(addend, terms):
         assert treadle.equal(treadle.addmm(given.expand(40, 30), a, b, beta=2, alpha=0.5), expected)
     whole = c.expand(40, 30).clone()
     assert treadle.equal(whole.addmm_(a, b, beta=2, alpha=0.5), expected)
+
+
+def _strided(rows, columns, way):
+    """A matrix of bfloat16 whose rows, columns, or neither, lie together, from an odd element on."""
+    if way == "rows":
+        return treadle.randn(rows + 1, columns + 3).bfloat16()[1:, 3:]
+    if way == "columns":
+        return treadle.randn(columns, rows).bfloat16().t()
+    return treadle.randn(rows * 2 + 1, columns * 3 + 2).bfloat16()[1::2, 2::3][:rows, :columns]
+
+
+@pytest.mark.parametrize("length", (1, 2, 3, 16, 33, 511, 513, 1025))
+def test_products_of_bfloat16_with_any_strides(length):
+    treadle.manual_seed(length)
+    for rows in (1, 2, 4, 5, 13, 40):
+        for columns in (1, 3, 15, 16, 33, 70):
+            for of_left in ("rows", "columns", "neither"):
+                for of_right in ("rows", "columns", "neither"):
+                    left = _strided(rows, length, of_left)
+                    right = _strided(length, columns, of_right)
+                    result = left @ right
+                    expected = left.double() @ right.double()
+                    terms = left.double().abs() @ right.double().abs()
+                    bound = expected.abs() * 2**-8 + terms * length * 2**-23
+                    assert bool(((result.double() - expected).abs() <= bound).all())
+                    row = rows // 2
+                    assert treadle.equal(left[row : row + 1] @ right, result[row : row + 1])
