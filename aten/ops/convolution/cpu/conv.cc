@@ -1,6 +1,6 @@
 // convolution, plain or transposed, over up to three dimensions, and the gradient of its weight.
-// float runs on oneDNN, other types as matrix products of unfolded inputs, and 16-bit floats
-// through float. oneDNN takes images of any memory format, the matrix products contiguous ones.
+// float runs on oneDNN, as bfloat16 does where the processor multiplies it; other types run as
+// matrix products of unfolded inputs, and other 16-bit floats through float. oneDNN takes images of any memory format, the matrix products contiguous ones.
 //
 // The transposed convolution is the input's gradient of the plain one, so there are three
 // computations. The batch is computed in pieces. Their weight gradients are added in order.
@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "aten/backend/cpu/gemm_loops.h"
 #include "aten/backend/cpu/work_space.h"
 #include "aten/engine/strides/memory_format.h"
 #include "aten/ops/_convolution_grad_weight.h"
@@ -65,26 +66,40 @@ void grad_weight(const ConvGeometry& g, const C* grad, const C* in, C* out) {
 template <class T>
 constexpr bool kNarrow = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-// In a memory format, of the type that is computed in.
+// Whether oneDNN computes in the type of the elements itself.
 template <class T>
-Tensor operand(const Tensor& t, MemoryFormat format) {
-  if (!t.defined()) return t;
-  return aten::contiguous(kNarrow<T> ? aten::to(t, ScalarType::Float32) : t, format);
+bool is_native() {
+  if constexpr (std::is_same_v<T, BFloat16>)
+    return simd::pair_loops() != nullptr;
+  else
+    return std::is_same_v<T, float>;
 }
 
-// Fills `out` by compute(result), where `result` has the strides of `out` and the type that is
-// computed in. If that returns false, by compute_contiguous(result), of a contiguous result.
+// In a memory format, of the type that is computed in or as given.
+template <class T>
+Tensor operand(const Tensor& t, MemoryFormat format, bool as_given = false) {
+  if (!t.defined()) return t;
+  return aten::contiguous(kNarrow<T> && !as_given ? aten::to(t, ScalarType::Float32) : t, format);
+}
+
+// Fills `out` by compute_contiguous(result), of a contiguous result of the type that is computed
+// in, unless compute(result, as_given) does: it is called with `out` itself where oneDNN computes in
+// its type, and else with floats of the strides of `out`; if it returns false, nothing is written.
 template <class T, class F, class G>
-void into(const Tensor& out, F&& compute, G&& compute_contiguous) {
+void into(const Tensor& out, bool float_result, F&& compute, G&& compute_contiguous) {
   using C = compute_type<T>;
   Tensor result = out;
   if constexpr (std::is_same_v<C, float>) {
-    if (kNarrow<T>)
-      result = empty_strided_tensor(out.sizes(), out.strides(), scalar_type_of<C>, kCPU);
-    if (compute(result)) {
-      if (kNarrow<T>) aten::copy_(out, result);
-      return;
-    }
+    const auto computed = [&](bool as_float, bool as_given) {
+      const Tensor to =
+          as_float ? empty_strided_tensor(out.sizes(), out.strides(), ScalarType::Float32, kCPU)
+                   : out;
+      if (!compute(to, as_given)) return false;
+      if (as_float) aten::copy_(out, to);
+      return true;
+    };
+    if (is_native<T>() && computed(float_result, true)) return;
+    if (kNarrow<T> && computed(true, false)) return;
   }
   if (kNarrow<T> || !out.is_contiguous()) result = empty_cpu(out.sizes(), scalar_type_of<C>);
   compute_contiguous(result);
@@ -129,24 +144,25 @@ void convolution_cpu(const Tensor& input, const Tensor& weight, const Tensor& bi
   const bool no_channels = (transposed ? plain.out_image() : plain.in_image()) == 0;
   const Tensor b = operand<T>(bias, MemoryFormat::Contiguous);
   const C* const bias_data = b.defined() ? b.data_as<C>() : nullptr;
-  const auto on_onednn = [&](const Tensor& result) {
+  const auto on_onednn = [&](const Tensor& result, bool as_given) {
     if constexpr (std::is_same_v<C, float>) {
-      if (no_channels) return false;
+      if (no_channels || (as_given && kNarrow<T> && transposed && bias_data)) return false;
       const MemoryFormat of_images = format_of(out), of_weight = format_of(weight);
       ConvGeometry g = plain;
       g.channels_last = of_images != MemoryFormat::Contiguous;
       g.weight_last = of_weight != MemoryFormat::Contiguous;
-      const Tensor in = operand<T>(input, of_images), w = operand<T>(weight, of_weight);
-      float* const to = result.data_as<float>();
+      g.is_bfloat16 = as_given && kNarrow<T>;
+      const Tensor in = operand<T>(input, of_images, as_given);
+      const Tensor w = operand<T>(weight, of_weight, as_given);
       if (!transposed)
-        return conv_forward_onednn(g, in.data_as<float>(), w.data_as<float>(), bias_data, to);
-      if (!conv_grad_input_onednn(g, in.data_as<float>(), w.data_as<float>(), to)) return false;
-      add_bias_to_input(g, bias_data, to);
+        return conv_forward_onednn(g, in.data(), w.data(), bias_data, result.data());
+      if (!conv_grad_input_onednn(g, in.data(), w.data(), result.data())) return false;
+      if (bias_data) add_bias_to_input(g, bias_data, result.data_as<float>());
       return true;
     }
     return false;
   };
-  into<T>(out, on_onednn, [&](const Tensor& result) {
+  into<T>(out, /*float_result=*/false, on_onednn, [&](const Tensor& result) {
     const ConvGeometry& g = plain;
     C* const to = result.data_as<C>();
     if (no_channels) {
@@ -174,20 +190,21 @@ void convolution_grad_weight_cpu(const Tensor& grad, const Tensor& input, IntLis
     return static_cast<void>(std::fill_n(out.data_as<T>(), out.numel(), T(0)));
   const ConvGeometry plain =
       conv_geometry(input.sizes(), weight_sizes, grad.sizes(), stride, padding, dilation, groups);
-  const auto on_onednn = [&](const Tensor& result) {
+  const auto on_onednn = [&](const Tensor& result, bool as_given) {
     if constexpr (std::is_same_v<C, float>) {
       const MemoryFormat of_images =
           shape::convolution_format(grad, input, weight_sizes.size() - 2);
       ConvGeometry g = plain;
       g.channels_last = of_images != MemoryFormat::Contiguous;
       g.weight_last = format_of(out) != MemoryFormat::Contiguous;
-      const Tensor gr = operand<T>(grad, of_images), in = operand<T>(input, of_images);
-      return conv_grad_weight_onednn(g, gr.data_as<float>(), in.data_as<float>(),
-                                     result.data_as<float>());
+      g.is_bfloat16 = as_given && kNarrow<T>;
+      const Tensor gr = operand<T>(grad, of_images, as_given);
+      const Tensor in = operand<T>(input, of_images, as_given);
+      return conv_grad_weight_onednn(g, gr.data(), in.data(), result.data_as<float>());
     }
     return false;
   };
-  into<T>(out, on_onednn, [&](const Tensor& result) {
+  into<T>(out, /*float_result=*/kNarrow<T>, on_onednn, [&](const Tensor& result) {
     const Tensor gr = operand<T>(grad, MemoryFormat::Contiguous);
     const Tensor in = operand<T>(input, MemoryFormat::Contiguous);
     grad_weight(plain, gr.data_as<C>(), in.data_as<C>(), result.data_as<C>());

@@ -24,6 +24,7 @@ struct ConvGeometry {
   Dims in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1};
   Dims stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
   bool channels_last = false, weight_last = false;  // of input and output; of the weight
+  bool is_bfloat16 = false;  // else float; a bias and a gradient of the weight are float anyway
   friend auto operator<=>(const ConvGeometry&, const ConvGeometry&) = default;
 
   int64_t in_positions() const { return in[0] * in[1] * in[2]; }

@@ -91,14 +91,8 @@ bool in_range(const ConvGeometry& g) {
          g.out_image() <= kElements && g.weight_elements() <= kElements;
 }
 
-memory::desc dense(const memory::dims& sizes) {
-  return onednn::contiguous(sizes, memory::data_type::f32);
-}
-memory::desc last(const memory::dims& sizes, size_t channels) {
-  return onednn::channels_innermost(sizes, channels, memory::data_type::f32);
-}
-memory::desc any_layout(const memory::dims& sizes) {
-  return memory::desc(sizes, memory::data_type::f32, memory::format_tag::any);
+memory::desc any_layout(const memory::dims& sizes, memory::data_type type) {
+  return memory::desc(sizes, type, memory::format_tag::any);
 }
 
 // With `as_given`, the primitive takes the images in the caller's layout.
@@ -106,15 +100,20 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g, bool as_
   auto plan = std::make_shared<Plan>();
   if (!in_range(g)) return plan;
   const onednn::ConvSizes sizes(g);
-  const size_t channels = g.groups == 1 ? 1 : 2;  // of the weight
-  plan->given[0] = g.channels_last ? last(sizes.in, 1) : dense(sizes.in);
-  plan->given[1] = g.weight_last ? last(sizes.weight, channels) : dense(sizes.weight);
-  plan->given[2] = g.channels_last ? last(sizes.out, 1) : dense(sizes.out);
-  plan->bias = dense({g.out_channels});
+  const auto f32 = memory::data_type::f32;
+  const auto type = g.is_bfloat16 ? memory::data_type::bf16 : f32;
+  const auto of_weight = task == Task::GradWeight ? f32 : type;
+  const auto given = [](const memory::dims& dims, memory::data_type t, bool last, size_t channels) {
+    return last ? onednn::channels_innermost(dims, channels, t) : onednn::contiguous(dims, t);
+  };
+  plan->given[0] = given(sizes.in, type, g.channels_last, 1);
+  plan->given[1] = given(sizes.weight, of_weight, g.weight_last, g.groups == 1 ? 1 : 2);
+  plan->given[2] = given(sizes.out, type, g.channels_last, 1);
+  plan->bias = onednn::contiguous({g.out_channels}, f32);
 
-  const memory::desc any_in = as_given ? plan->given[0] : any_layout(sizes.in);
-  const memory::desc any_w = any_layout(sizes.weight);
-  const memory::desc any_out = as_given ? plan->given[2] : any_layout(sizes.out);
+  const memory::desc any_in = as_given ? plan->given[0] : any_layout(sizes.in, type);
+  const memory::desc any_w = any_layout(sizes.weight, of_weight);
+  const memory::desc any_out = as_given ? plan->given[2] : any_layout(sizes.out, type);
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const auto algorithm = dnnl::algorithm::convolution_direct;
@@ -205,7 +204,8 @@ struct PlanKeyHash {
       hash ^= hash >> 32;
     };
     for (const int64_t v : {g.batch, g.in_channels, g.out_channels, g.groups, int64_t{g.spatial},
-                            int64_t{g.channels_last}, int64_t{g.weight_last}})
+                            int64_t{g.channels_last}, int64_t{g.weight_last},
+                            int64_t{g.is_bfloat16}})
       add(v);
     for (const auto* dims : {&g.in, &g.out, &g.kernel, &g.stride, &g.padding, &g.dilation})
       for (const int64_t v : *dims) add(v);
@@ -268,7 +268,7 @@ void reorder(const dnnl::reorder& primitive, const memory& from, memory& to) {
   });
 }
 
-void reorder_weight(const Plan& plan, float* given, memory& wanted) {
+void reorder_weight(const Plan& plan, void* given, memory& wanted) {
   if (plan.weight_pieces.empty())
     return reorder(plan.reorders[1], memory(plan.given[1], onednn::engine(), given), wanted);
   parallel_chunks(static_cast<int64_t>(plan.weight_pieces.size()), [&](int64_t p) {
@@ -307,9 +307,11 @@ void add_up(const std::vector<std::shared_ptr<const Plan>>& plans, std::vector<m
   }
 }
 
+int64_t item_of(const ConvGeometry& g) { return g.is_bfloat16 ? 2 : 4; }
+
 // `written` (0 input, 1 weight, 2 output) is the result; the other two are operands.
 bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
-         float* const data[3], const float* bias) {
+         void* const data[3], const float* bias) {
   try {
     const auto plans = plans_for(task, g);
     if (plans.empty()) return false;
@@ -322,7 +324,7 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
     }
     std::vector<memory> parts(written == 1 && plans.size() > 1 ? plans.size() : 0);
     for (size_t p = 0; p < parts.size(); ++p) parts[p] = shared.make(plans[p]->wanted[1]);
-    const int64_t image[] = {g.in_image(), 0, g.out_image()};
+    const int64_t image[] = {g.in_image() * item_of(g), 0, g.out_image() * item_of(g)};  // bytes
     parallel_chunks(g.pieces(), [&](int64_t p) {
       single_threaded([&] {
         const Plan& plan = *plans[static_cast<size_t>(p)];
@@ -336,8 +338,8 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
           } else if (i == 1 && !parts.empty()) {
             wanted[1] = parts[static_cast<size_t>(p)];
           } else {
-            given[i] =
-                memory(plan.given[i], onednn::engine(), data[i] + g.first_image(p) * image[i]);
+            given[i] = memory(plan.given[i], onednn::engine(),
+                              static_cast<char*>(data[i]) + g.first_image(p) * image[i]);
             wanted[i] = plan.reordered[i] ? own.make(plan.wanted[i]) : given[i];
             if (plan.reordered[i] && i != written)
               dnnl::reorder(plan.reorders[i]).execute(stream, given[i], wanted[i]);
@@ -353,7 +355,7 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
         stream.wait();
       });
     });
-    if (!parts.empty()) add_up(plans, parts, shared, data[1]);
+    if (!parts.empty()) add_up(plans, parts, shared, static_cast<float*>(data[1]));
     return true;
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_out_of_memory)
@@ -364,26 +366,28 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
 
 }  // namespace
 
-bool conv_forward_onednn(const ConvGeometry& g, const float* input, const float* weight,
-                         const float* bias, float* output) {
+bool conv_forward_onednn(const ConvGeometry& g, const void* input, const void* weight,
+                         const float* bias, void* output) {
   constexpr int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
-  float* const data[] = {const_cast<float*>(input), const_cast<float*>(weight), output};
+  void* const data[] = {const_cast<void*>(input), const_cast<void*>(weight), output};
   return run(bias ? Task::ForwardBias : Task::Forward, g, 2, arguments, data, bias);
 }
 
-bool conv_grad_input_onednn(const ConvGeometry& g, const float* grad, const float* weight,
-                            float* grad_input) {
+bool conv_grad_input_onednn(const ConvGeometry& g, const void* grad, const void* weight,
+                            void* grad_input) {
   constexpr int arguments[] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST};
-  float* const data[] = {grad_input, const_cast<float*>(weight), const_cast<float*>(grad)};
+  void* const data[] = {grad_input, const_cast<void*>(weight), const_cast<void*>(grad)};
   return run(Task::GradInput, g, 0, arguments, data, nullptr);
 }
 
-bool conv_grad_weight_onednn(const ConvGeometry& g, const float* grad, const float* input,
+bool conv_grad_weight_onednn(const ConvGeometry& g, const void* grad, const void* input,
                              float* grad_weight) {
   constexpr int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST};
   const auto from_images = [&](const ConvGeometry& some, int64_t first, float* result) {
-    float* const data[] = {const_cast<float*>(input) + first * g.in_image(), result,
-                           const_cast<float*>(grad) + first * g.out_image()};
+    const auto image = [&](const void* images, int64_t size) {
+      return static_cast<char*>(const_cast<void*>(images)) + first * size * item_of(g);
+    };
+    void* const data[] = {image(input, g.in_image()), result, image(grad, g.out_image())};
     return run(Task::GradWeight, some, 1, arguments, data, nullptr);
   };
   // oneDNN adds up all positions in float: so many of them go in parts, whose sums are doubles.
