@@ -580,3 +580,36 @@ def test_lazy_settings():
     assert waiting(x(1, 3, 4)).shape == (1, 2, 4) and type(waiting) is nn.Conv1d
     restored = pickle.loads(pickle.dumps(nn.UninitializedParameter(dtype=treadle.float64)))
     assert isinstance(restored, nn.UninitializedParameter) and restored.dtype == treadle.float64
+
+
+@pytest.mark.parametrize("dtype", (treadle.float32, treadle.bfloat16), ids=str)
+@pytest.mark.parametrize(
+    "channels, filters, size, kernel, stride",
+    [
+        (128, 256, 6, 3, 1),
+        (96, 192, 9, 3, 2),
+        (520, 512, 4, 1, 1),
+        (64, 160, 3, 5, 1),
+        (33, 480, 4, 3, 1),
+    ],
+    ids=str,
+)
+def test_gradients_of_large_weights(channels, filters, size, kernel, stride, dtype):
+    image = x(5, channels, size, size).to(dtype).requires_grad_()
+    weight = (x(filters, channels, kernel, kernel) / kernel).to(dtype).requires_grad_()
+    grads, before = {}, treadle.get_num_threads()
+    for threads in (1, 2, 3):
+        treadle.set_num_threads(threads)
+        try:
+            y = F.conv2d(image, weight, stride=stride, padding=kernel // 2)
+            grads[threads] = treadle.autograd.grad(y, (image, weight), treadle.ones_like(y).tril())
+        finally:
+            treadle.set_num_threads(before)
+    wide = [t.detach().double().requires_grad_() for t in (image, weight)]
+    y = F.conv2d(*wide, stride=stride, padding=kernel // 2)
+    expected = treadle.autograd.grad(y, wide, treadle.ones_like(y).tril())
+    rounding = 2**-8 if dtype == treadle.bfloat16 else 2**-20
+    for got, alike, also, right in zip(*grads.values(), expected):
+        assert treadle.equal(got, alike) and treadle.equal(got, also)
+        error = (got.double() - right).abs().max()
+        assert error <= rounding * right.abs().max(), error

@@ -154,8 +154,7 @@ void convolution_cpu(const Tensor& input, const Tensor& weight, const Tensor& bi
       g.is_bfloat16 = as_given && kNarrow<T>;
       const Tensor in = operand<T>(input, of_images, as_given);
       const Tensor w = operand<T>(weight, of_weight, as_given);
-      if (!transposed)
-        return conv_forward_onednn(g, in.data(), w.data(), bias_data, result.data());
+      if (!transposed) return conv_forward_onednn(g, in.data(), w.data(), bias_data, result.data());
       if (!conv_grad_input_onednn(g, in.data(), w.data(), result.data())) return false;
       if (bias_data) add_bias_to_input(g, bias_data, result.data_as<float>());
       return true;

@@ -24,6 +24,7 @@ struct ConvGeometry {
   Dims in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1};
   Dims stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
   bool channels_last = false, weight_last = false;  // of input and output; of the weight
+  int64_t of_channels = 0;   // those that output images have, if these are only some of them
   bool is_bfloat16 = false;  // else float; a bias and a gradient of the weight are float anyway
   friend auto operator<=>(const ConvGeometry&, const ConvGeometry&) = default;
 

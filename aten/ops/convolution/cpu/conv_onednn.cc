@@ -4,8 +4,10 @@
 #include "aten/ops/convolution/cpu/conv_onednn.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
 #include <unordered_map>
@@ -109,10 +111,17 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g, bool as_
   plan->given[0] = given(sizes.in, type, g.channels_last, 1);
   plan->given[1] = given(sizes.weight, of_weight, g.weight_last, g.groups == 1 ? 1 : 2);
   plan->given[2] = given(sizes.out, type, g.channels_last, 1);
+  if (g.of_channels != 0) {
+    memory::dims strides = plan->given[2].dims();
+    std::exclusive_scan(sizes.out.rbegin(), sizes.out.rend(), strides.rbegin(), memory::dim{1},
+                        std::multiplies<>());
+    strides[0] = g.of_channels * g.out_positions();
+    plan->given[2] = memory::desc(sizes.out, type, strides);
+  }
   plan->bias = onednn::contiguous({g.out_channels}, f32);
 
   const memory::desc any_in = as_given ? plan->given[0] : any_layout(sizes.in, type);
-  const memory::desc any_w = any_layout(sizes.weight, of_weight);
+  const memory::desc any_w = any_layout(sizes.weight, type);
   const memory::desc any_out = as_given ? plan->given[2] : any_layout(sizes.out, type);
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -148,8 +157,9 @@ std::shared_ptr<const Plan> make_plan(Task task, const ConvGeometry& g, bool as_
     plan->scratch = d.scratchpad_desc();
   } else {
     const dnnl::convolution_backward_weights::primitive_desc d(
-        dnnl::convolution_backward_weights::desc(algorithm, any_in, any_w, any_out, sizes.stride,
-                                                 sizes.dilation, sizes.before, sizes.behind),
+        dnnl::convolution_backward_weights::desc(
+            algorithm, any_in, any_layout(sizes.weight, of_weight), any_out, sizes.stride,
+            sizes.dilation, sizes.before, sizes.behind),
         attr, onednn::engine(), forward);
     if (is_fast(d)) plan->primitive = dnnl::convolution_backward_weights(d);
     plan->wanted[0] = d.src_desc();
@@ -203,9 +213,9 @@ struct PlanKeyHash {
       hash = (hash ^ static_cast<uint64_t>(v)) * 0x9E3779B97F4A7C15u;
       hash ^= hash >> 32;
     };
-    for (const int64_t v : {g.batch, g.in_channels, g.out_channels, g.groups, int64_t{g.spatial},
-                            int64_t{g.channels_last}, int64_t{g.weight_last},
-                            int64_t{g.is_bfloat16}})
+    for (const int64_t v :
+         {g.batch, g.in_channels, g.out_channels, g.groups, int64_t{g.spatial},
+          int64_t{g.channels_last}, int64_t{g.weight_last}, g.of_channels, int64_t{g.is_bfloat16}})
       add(v);
     for (const auto* dims : {&g.in, &g.out, &g.kernel, &g.stride, &g.padding, &g.dilation})
       for (const int64_t v : *dims) add(v);
@@ -216,29 +226,29 @@ struct PlanKeyHash {
 // Shapes that vary without end do not grow memory without end: a plan takes some 50 KB.
 constexpr size_t kMaxPlans = 1024;
 
-// The plan of each piece of the batch; none if oneDNN has no kernel for one of them.
-std::vector<std::shared_ptr<const Plan>> plans_for(Task task, const ConvGeometry& g) {
+std::shared_ptr<const Plan> plan_for(Task task, const ConvGeometry& g) {
   // oneDNN makes plans under the lock too, so that no fork happens meanwhile. Never destroyed.
   static auto* const mutex = new ForkSafeMutex;
   static auto* const kept =
       new LruCache<PlanKey, std::shared_ptr<const Plan>, PlanKeyHash>(kMaxPlans);
+  const PlanKey key{task, g};
+  const std::lock_guard lock(*mutex);
+  if (const auto* const known = kept->find(key)) return *known;
+  std::shared_ptr<const Plan> plan;
+  single_threaded([&] { plan = best_plan(task, g); });
+  kept->put(key, plan);
+  return plan;
+}
+
+// The plan of each piece of the batch; none if oneDNN has no kernel for one of them.
+std::vector<std::shared_ptr<const Plan>> plans_for(Task task, const ConvGeometry& g) {
   const int64_t pieces = g.pieces(), least = g.batch / pieces;
   std::vector<std::shared_ptr<const Plan>> plans;
   std::shared_ptr<const Plan> of_size[2];  // sizes of pieces differ by one at most
-  const std::lock_guard lock(*mutex);
   for (int64_t p = 0; p < pieces; ++p) {
     const int64_t size = g.first_image(p + 1) - g.first_image(p);
     std::shared_ptr<const Plan>& plan = of_size[size - least];
-    if (!plan) {
-      const PlanKey key{task, g.piece(p)};
-      const auto* const known = kept->find(key);
-      if (known) {
-        plan = *known;
-      } else {
-        single_threaded([&] { plan = best_plan(task, key.geometry); });
-        kept->put(key, plan);
-      }
-    }
+    if (!plan) plan = plan_for(task, g.piece(p));
     if (!plan->primitive) return {};
     plans.push_back(plan);
   }
@@ -309,10 +319,22 @@ void add_up(const std::vector<std::shared_ptr<const Plan>>& plans, std::vector<m
 
 int64_t item_of(const ConvGeometry& g) { return g.is_bfloat16 ? 2 : 4; }
 
-// `written` (0 input, 1 weight, 2 output) is the result; the other two are operands.
-bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
-         void* const data[3], const float* bias) {
+// f(), with the errors of oneDNN as Treadle's.
+template <class F>
+bool with_errors_told(F&& f) {
   try {
+    return f();
+  } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory)
+      fail<ErrorKind::OutOfMemory>(OpName("convolution"), "out of memory for the work space");
+    fail<ErrorKind::Runtime>(OpName("convolution"), "the convolution library failed: ", e.what());
+  }
+}
+
+// `written` (0 input, 1 weight, 2 output) is the result; the other two are operands.
+bool run(Task task, const ConvGeometry& g, int written, const int arguments[3], void* const data[3],
+         const float* bias) {
+  return with_errors_told([&] {
     const auto plans = plans_for(task, g);
     if (plans.empty()) return false;
     const Plan& first = *plans[0];
@@ -357,11 +379,59 @@ bool run(Task task, const ConvGeometry& g, int written, const int arguments[3],
     });
     if (!parts.empty()) add_up(plans, parts, shared, static_cast<float*>(data[1]));
     return true;
-  } catch (const dnnl::error& e) {
-    if (e.status == dnnl_out_of_memory)
-      fail<ErrorKind::OutOfMemory>(OpName("convolution"), "out of memory for the work space");
-    fail<ErrorKind::Runtime>(OpName("convolution"), "the convolution library failed: ", e.what());
+  });
+}
+
+// The gradient of a large weight from few positions takes longer to add up from pieces of the batch
+// than to compute. So many slices of its output channels are computed instead; 1: none.
+int64_t weight_slices(const ConvGeometry& g) {
+  constexpr int64_t kLarge = 1 << 17, kFewPositions = 4096, kLeastChannels = 32;
+  if (g.groups > 1 || g.channels_last || g.weight_elements() < kLarge ||
+      g.batch * g.out_positions() > kFewPositions)
+    return 1;
+  int64_t slices = 8;
+  while (slices > 1 && g.out_channels % (slices * kLeastChannels) != 0) slices /= 2;
+  return slices;
+}
+
+bool grad_weight_in_slices(const ConvGeometry& g, int64_t slices, void* input, char* grad,
+                           float* grad_weight) {
+  ConvGeometry slice = g;
+  slice.out_channels = g.out_channels / slices;
+  slice.of_channels = g.out_channels;
+  const auto found = plan_for(Task::GradWeight, slice);
+  if (!found->primitive) return false;
+  const Plan& plan = *found;
+  const auto& engine = onednn::engine();
+  Buffers shared;
+  memory in(plan.given[0], engine, input);
+  if (plan.reordered[0]) {
+    const memory given = in;
+    in = shared.make(plan.wanted[0]);
+    reorder(plan.reorders[0], given, in);
   }
+  parallel_chunks(slices, [&](int64_t s) {
+    Buffers own;
+    memory out(plan.given[2], engine,
+               grad + s * slice.out_channels * g.out_positions() * item_of(g));
+    if (plan.reordered[2]) {
+      const memory given = out;
+      out = own.make(plan.wanted[2]);
+      reorder(plan.reorders[2], given, out);
+    }
+    memory result(plan.given[1], engine, grad_weight + s * slice.weight_elements());
+    memory computed = plan.reordered[1] ? own.make(plan.wanted[1]) : result;
+    single_threaded([&] {
+      dnnl::stream stream(engine);
+      plan.primitive.execute(stream, {{DNNL_ARG_SRC, in},
+                                      {DNNL_ARG_DIFF_DST, out},
+                                      {DNNL_ARG_DIFF_WEIGHTS, computed},
+                                      {DNNL_ARG_SCRATCHPAD, own.make(plan.scratch)}});
+      stream.wait();
+    });
+    if (plan.reordered[1]) reorder(plan.reorders[1], computed, result);
+  });
+  return true;
 }
 
 }  // namespace
@@ -388,6 +458,11 @@ bool conv_grad_weight_onednn(const ConvGeometry& g, const void* grad, const void
       return static_cast<char*>(const_cast<void*>(images)) + first * size * item_of(g);
     };
     void* const data[] = {image(input, g.in_image()), result, image(grad, g.out_image())};
+    const int64_t slices = weight_slices(some);
+    if (slices > 1 && with_errors_told([&] {
+          return grad_weight_in_slices(some, slices, data[0], static_cast<char*>(data[2]), result);
+        }))
+      return true;
     return run(Task::GradWeight, some, 1, arguments, data, nullptr);
   };
   // oneDNN adds up all positions in float: so many of them go in parts, whose sums are doubles.
