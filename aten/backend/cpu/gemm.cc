@@ -12,7 +12,6 @@
 #include <optional>
 #include <vector>
 
-#include "aten/backend/cpu/convert.h"
 #include "aten/backend/cpu/gemm_loops.h"
 #include "aten/backend/cpu/long_sums.h"
 #include "aten/backend/cpu/work_space.h"
@@ -192,24 +191,12 @@ simd::PairedRows terms_of_right(const simd::PairedRows& b, int64_t first, int64_
           b.row_stride};
 }
 
-// to = sums + beta to.
-template <class C, class T>
-void put_row(const C* sums, int64_t count, C beta, T* to) {
-  if (beta == C(0)) {
-    static const auto convert = simd::converter(scalar_type_of<C>, scalar_type_of<T>);
-    return convert(reinterpret_cast<const char*>(sums), sizeof(C), reinterpret_cast<char*>(to),
-                   sizeof(T), count);
-  }
-  for (int64_t i = 0; i < count; ++i)
-    to[i] = static_cast<T>(sums[i] + beta * static_cast<C>(to[i]));
-}
-
 // A product with one column whose sums are so long that pieces of them are worth a thread.
 constexpr int64_t kLanePiece = 1 << 16;
 
 template <class Left, class T, class C>
 void long_lanes_gemm(const MatrixView<Left>& a, const MatrixView<Left>& b, T* c, int64_t ldc,
-                     C alpha, C beta, simd::MultiplyLoop<Left> multiply) {
+                     C alpha, C beta, const Addend<T>& addend, simd::MultiplyLoop<Left> multiply) {
   using W = wide_type<C>;
   const int64_t pieces = a.cols / kLanePiece;  // the last has the rest, too
   std::vector<C> sums(static_cast<size_t>(pieces * a.rows));
@@ -224,35 +211,59 @@ void long_lanes_gemm(const MatrixView<Left>& a, const MatrixView<Left>& b, T* c,
     for (int64_t piece = 0; piece < pieces; ++piece)
       sum += static_cast<W>(sums[piece * a.rows + i]);
     sum *= static_cast<W>(alpha);
-    T& to = c[i * ldc];
-    if (beta != C(0)) sum += static_cast<W>(beta) * static_cast<W>(static_cast<C>(to));
-    to = static_cast<T>(static_cast<C>(sum));
+    if (beta != C(0))
+      sum += static_cast<W>(beta) * static_cast<W>(static_cast<C>(addend.data[i * addend.row]));
+    c[i * ldc] = static_cast<T>(static_cast<C>(sum));
+  }
+}
+
+// f(part) for parts of a part whose sums of 4 bytes fit in the second cache.
+template <class F>
+void for_small_parts(const Part& all, F f) {
+  constexpr int64_t kMost = 1 << 17, kRowStep = 120, kColumnStep = 64, kMany = 512;
+  int64_t rows = all.rows, columns = all.columns;
+  if (rows * columns > kMost) {
+    columns = std::min(columns, std::max(kMany, kMost / rows / kColumnStep * kColumnStep));
+    rows = std::min(rows, std::max(kRowStep, kMost / columns / kRowStep * kRowStep));
+  }
+  for (int64_t i = 0; i < all.rows; i += rows) {
+    for (int64_t j = 0; j < all.columns; j += columns)
+      f(Part{all.row + i, std::min(rows, all.rows - i), all.column + j,
+             std::min(columns, all.columns - j)});
   }
 }
 
 // multiply(a, b, sums, pitch, alpha, beta) computes a part. `is_long`: sums are cut into pieces.
+// The addend of a product of float or double is c.
 template <class Left, class Right, class T, class C, class Multiply>
 void gemm_by_parts(const MatrixView<Left>& a, const Right& b, T* c, int64_t ldc, C alpha, C beta,
-                   bool is_long, Multiply multiply) {
-  for_parts(a.rows, b.cols, a.cols, [&](const Part& part) {
+                   const Addend<T>& addend, bool is_long, Multiply multiply) {
+  const auto compute = [&](const Part& part, C* sums, int64_t pitch, C old) {
     const auto left = rows_of(a, part.row, part.rows);
     const auto right = columns_of(b, part.column, part.columns);
-    T* const to = c + part.row * ldc + part.column;
-    const auto in_type = [&](C* sums, int64_t pitch, C old) {
-      if (!is_long) return multiply(left, right, sums, pitch, alpha, old);
-      sum_pieces<C>(part.rows, part.columns, a.cols, alpha, old, sums, pitch,
-                    [&](int64_t at, int64_t length, C* piece) {
-                      multiply(terms_of_left(left, at, length), terms_of_right(right, at, length),
-                               piece, part.columns, C(1), C(0));
-                    });
-    };
+    if (!is_long) return multiply(left, right, sums, pitch, alpha, old);
+    sum_pieces<C>(part.rows, part.columns, a.cols, alpha, old, sums, pitch,
+                  [&](int64_t at, int64_t length, C* piece) {
+                    multiply(terms_of_left(left, at, length), terms_of_right(right, at, length),
+                             piece, part.columns, C(1), C(0));
+                  });
+  };
+  for_parts(a.rows, b.cols, a.cols, [&](const Part& part) {
     if constexpr (std::is_same_v<T, C>) {
-      in_type(to, ldc, beta);
+      compute(part, c + part.row * ldc + part.column, ldc, beta);
     } else {
-      const WorkSpace<C> sums(part.rows * part.columns);
-      in_type(sums.data(), part.columns, C(0));
-      for (int64_t i = 0; i < part.rows; ++i)
-        put_row(sums.data() + i * part.columns, part.columns, beta, to + i * ldc);
+      const auto put = simd::put_sums<T>();
+      for_small_parts(part, [&](const Part& some) {
+        const WorkSpace<C> sums(some.rows * some.columns);
+        compute(some, sums.data(), some.columns, C(0));
+        for (int64_t i = 0; i < some.rows; ++i) {
+          const int64_t row = some.row + i;
+          const T* const add =
+              beta == C(0) ? nullptr : addend.data + row * addend.row + some.column * addend.column;
+          put(sums.data() + i * some.columns, some.columns, beta, add, addend.column,
+              c + row * ldc + some.column);
+        }
+      });
     }
   });
 }
@@ -260,13 +271,14 @@ void gemm_by_parts(const MatrixView<Left>& a, const Right& b, T* c, int64_t ldc,
 // Left is T, or pairs of it. `in_lanes`: see multiply_loop.
 template <class Left, class T, class C>
 void gemm_in_loops(const MatrixView<Left>& a, const MatrixView<Left>& b, T* c, int64_t ldc, C alpha,
-                   C beta, bool in_lanes, simd::MultiplyLoop<Left> multiply) {
+                   C beta, const Addend<T>& addend, bool in_lanes,
+                   simd::MultiplyLoop<Left> multiply) {
   if (in_lanes && a.cols >= 2 * kLanePiece)
-    return long_lanes_gemm(a, b, c, ldc, alpha, beta, multiply);
+    return long_lanes_gemm(a, b, c, ldc, alpha, beta, addend, multiply);
   // Sums in lanes are added up in wide_type as they are.
   const bool is_long = a.cols > kLongProduct && !in_lanes && !std::is_same_v<C, wide_type<C>>;
   gemm_by_parts(
-      a, b, c, ldc, alpha, beta, is_long,
+      a, b, c, ldc, alpha, beta, addend, is_long,
       [&](const MatrixView<Left>& left, const MatrixView<Left>& right, C* sums, int64_t pitch,
           C factor, C old) { multiply(left, right, sums, pitch, 1, factor, old, in_lanes); });
 }
@@ -318,31 +330,33 @@ MatrixView<T> transposed(const MatrixView<T>& m) {
 }
 
 void pair_gemm(const MatrixView<BFloat16>& a, const MatrixView<BFloat16>& b, BFloat16* c,
-               int64_t ldc, float alpha, float beta, bool in_lanes, const simd::PairLoops& loops) {
+               int64_t ldc, float alpha, float beta, const Addend<BFloat16>& addend, bool in_lanes,
+               const simd::PairLoops& loops) {
   const PairedMatrix left(a, loops);
   if (a.rows <= simd::PairLoops::kFewRows && b.col_stride == 1 && b.cols > 1) {
     // A copy of B would take longer than the product.
     const simd::PairedRows right{b.data, b.rows, b.cols, b.row_stride};
-    return gemm_by_parts(left.view(), right, c, ldc, alpha, beta, left.view().cols > kLongProduct,
+    return gemm_by_parts(left.view(), right, c, ldc, alpha, beta, addend,
+                         left.view().cols > kLongProduct,
                          [&](const auto& some, const simd::PairedRows& of_right, float* sums,
                              int64_t pitch, float factor, float old) {
                            loops.multiply_few(some, of_right, sums, pitch, factor, old);
                          });
   }
   const PairedMatrix right(transposed(b), loops);
-  gemm_in_loops(left.view(), transposed(right.view()), c, ldc, alpha, beta, in_lanes,
+  gemm_in_loops(left.view(), transposed(right.view()), c, ldc, alpha, beta, addend, in_lanes,
                 loops.multiply);
 }
 
 template <class T>
 void vector_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc, Factor<T> alpha,
-                 Factor<T> beta) {
+                 Factor<T> beta, const Addend<T>& addend) {
   const bool in_lanes = b.cols == 1 && a.col_stride == 1;
   if constexpr (std::is_same_v<T, BFloat16>) {
     if (const simd::PairLoops* const loops = simd::pair_loops())
-      return pair_gemm(a, b, c, ldc, alpha, beta, in_lanes, *loops);
+      return pair_gemm(a, b, c, ldc, alpha, beta, addend, in_lanes, *loops);
   }
-  gemm_in_loops(a, b, c, ldc, alpha, beta, in_lanes, simd::multiply_loop<T>());
+  gemm_in_loops(a, b, c, ldc, alpha, beta, addend, in_lanes, simd::multiply_loop<T>());
 }
 
 // Integers: products and sums wrap, as unsigned arithmetic does.
@@ -382,28 +396,46 @@ void loop_gemm(const MatrixView<T>& a, const MatrixView<T>& b, T* c, int64_t ldc
   });
 }
 
+// An empty sum.
+template <class T>
+void gemm_of_none(int64_t rows, int64_t columns, T* c, int64_t ldc, Factor<T> beta,
+                  const Addend<T>& addend) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j)
+      c[i * ldc + j] =
+          beta == Factor<T>(0)
+              ? T(0)
+              : static_cast<T>(
+                    beta * static_cast<Factor<T>>(addend.data[i * addend.row + j * addend.column]));
+  }
+}
+
 }  // namespace
+
+template <class T>
+void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, float alpha, float beta,
+          Addend<T> addend) {
+  if (a.rows == 0 || b.cols == 0) return;
+  if (a.cols == 0) return gemm_of_none(a.rows, b.cols, c, ldc, beta, addend);
+  vector_gemm(a, b, c, ldc, alpha, beta, addend);
+}
 
 template <class T>
 void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, Factor<T> alpha, Factor<T> beta) {
   if (a.rows == 0 || b.cols == 0) return;
-  if (a.cols == 0) {  // an empty sum
-    for (int64_t i = 0; i < a.rows; ++i)
-      for (int64_t j = 0; j < b.cols; ++j)
-        c[i * ldc + j] = beta == Factor<T>(0)
-                             ? T(0)
-                             : static_cast<T>(beta * static_cast<Factor<T>>(c[i * ldc + j]));
-    return;
-  }
+  if (a.cols == 0) return gemm_of_none<T>(a.rows, b.cols, c, ldc, beta, {c, ldc, 1});
   if constexpr (std::is_integral_v<T>) {
     loop_gemm(a, b, c, ldc, alpha, beta);
   } else if constexpr (std::is_same_v<T, compute_type<T>> && !std::is_floating_point_v<T>) {
     blas_gemm(a, b, c, ldc, alpha, beta);
   } else {
-    vector_gemm(a, b, c, ldc, alpha, beta);
+    vector_gemm<T>(a, b, c, ldc, alpha, beta, {c, ldc, 1});
   }
 }
 
+template void gemm(MatrixView<Half>, MatrixView<Half>, Half*, int64_t, float, float, Addend<Half>);
+template void gemm(MatrixView<BFloat16>, MatrixView<BFloat16>, BFloat16*, int64_t, float, float,
+                   Addend<BFloat16>);
 template void gemm(MatrixView<bool>, MatrixView<bool>, bool*, int64_t, bool, bool);
 template void gemm(MatrixView<uint8_t>, MatrixView<uint8_t>, uint8_t*, int64_t, uint8_t, uint8_t);
 template void gemm(MatrixView<uint16_t>, MatrixView<uint16_t>, uint16_t*, int64_t, uint16_t,

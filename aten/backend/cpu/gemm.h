@@ -30,4 +30,17 @@ using Factor = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, B
 template <class T>
 void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, Factor<T> alpha, Factor<T> beta);
 
+// A matrix to add; a stride of 0 repeats a row or a column.
+template <class T>
+struct Addend {
+  const T* data;
+  int64_t row, column;
+};
+
+// c = alpha A B + beta addend, where T is Half or BFloat16: each sum is rounded once. The addend is
+// c itself, or lies elsewhere.
+template <class T>
+void gemm(MatrixView<T> a, MatrixView<T> b, T* c, int64_t ldc, float alpha, float beta,
+          Addend<T> addend);
+
 }  // namespace treadle::cpu

@@ -19,6 +19,7 @@
 
 #include "aten/backend/cpu/gemm_loops.h"
 #include "aten/backend/cpu/long_sums.h"
+#include "aten/scalar/narrow-inl.h"
 
 #ifndef TREADLE_ATEN_CPU_GEMM_LOOPS_SCRATCH
 #define TREADLE_ATEN_CPU_GEMM_LOOPS_SCRATCH
@@ -204,11 +205,6 @@ struct Gemm {
   static constexpr int kLanes = TileOf::kLanes, kRows = TileOf::kRows;
   static constexpr int kColumns = TileOf::kColumns;
   static constexpr bool kIsNarrow = !kIsPair && !std::is_same_v<T, C>;  // is widened
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
-  static constexpr bool kHasHalf = true;
-#else
-  static constexpr bool kHasHalf = false;
-#endif
 
   // A panel of B (kDepth x kColumns) fits in the first cache, a block of A (kBlockRows x kDepth) in
   // the second.
@@ -221,14 +217,8 @@ struct Gemm {
   static HWY_INLINE hn::Vec<Some> load(Some d, const T* from) {
     if constexpr (!kIsNarrow) {
       return hn::LoadU(d, as_plain(from));
-    } else if constexpr (std::is_same_v<T, BFloat16>) {
-      const hn::Repartition<uint32_t, Some> bits;
-      const hn::Rebind<uint16_t, decltype(bits)> narrow;
-      const auto x = hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from));
-      return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, x)));
-    } else if constexpr (kHasHalf) {
-      const hn::Rebind<hwy::float16_t, Some> narrow;
-      return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(from)));
+    } else if constexpr (kConvertsLanes<T>) {
+      return load_narrow(d, from);
     } else {
       return load_first(d, from, static_cast<int64_t>(hn::MaxLanes(Some())));
     }
@@ -390,9 +380,11 @@ struct Gemm {
 
   static void blocks(const View& a, const View& b, const Target& c) {
     const int64_t depth = piece(a.cols);
-    // An operand that the second cache holds need not be packed, or only once.
+    // An operand that the second cache holds need not be packed, or only once; nor need rows that
+    // are read for few columns.
     const bool small_a = a.rows <= kRows || a.rows * a.cols <= kFits;
-    const bool plain_a = !kIsNarrow && a.rows * a.cols <= kFits;
+    const bool seldom_read = a.col_stride == 1 && b.cols <= 4 * kColumns;
+    const bool plain_a = !kIsNarrow && (a.rows * a.cols <= kFits || seldom_read);
     const bool plain_b = !kIsNarrow && b.col_stride == 1 && b.rows * b.cols <= kFits;
     const bool once = small_a && !plain_a;
     const int64_t padded = (a.rows + kRows - 1) / kRows * kRows;
@@ -816,6 +808,27 @@ const PairLoops* loops_for_pairs() {
 const PairLoops* loops_for_pairs() { return nullptr; }
 #endif
 
+template <class T>
+void put(const float* sums, int64_t count, float factor, const T* addend, int64_t step, T* to) {
+  constexpr int64_t kLanes = Vec<float>::kLanes;
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const int64_t n = std::min(kLanes, count - i);
+    auto y = load_lanes(sums + i, n);
+    if (addend) {
+      T some[kLanes];
+      const T* from = addend + i;
+      if (step != 1) {
+        for (int64_t k = 0; k < n; ++k) some[k] = addend[(i + k) * step];
+        from = some;
+      }
+      y = y + set(factor) * load_computed(from, n);
+    }
+    store_computed(y, to + i, n);
+  }
+}
+
+PutSums<Half> put_half() { return &put<Half>; }
+PutSums<BFloat16> put_bfloat16() { return &put<BFloat16>; }
 MultiplyLoop<float> multiply_float() { return &Gemm<float>::multiply; }
 MultiplyLoop<double> multiply_double() { return &Gemm<double>::multiply; }
 MultiplyLoop<Half> multiply_half() { return &Gemm<Half>::multiply; }
@@ -832,6 +845,8 @@ HWY_EXPORT(multiply_double);
 HWY_EXPORT(multiply_half);
 HWY_EXPORT(multiply_bfloat16);
 HWY_EXPORT(loops_for_pairs);
+HWY_EXPORT(put_half);
+HWY_EXPORT(put_bfloat16);
 
 template <>
 MultiplyLoop<float> multiply_loop<float>() {
@@ -852,6 +867,17 @@ template <>
 MultiplyLoop<BFloat16> multiply_loop<BFloat16>() {
   static const auto loop = HWY_DYNAMIC_DISPATCH(multiply_bfloat16)();
   return loop;
+}
+
+template <>
+PutSums<Half> put_sums<Half>() {
+  static const auto put = HWY_DYNAMIC_DISPATCH(put_half)();
+  return put;
+}
+template <>
+PutSums<BFloat16> put_sums<BFloat16>() {
+  static const auto put = HWY_DYNAMIC_DISPATCH(put_bfloat16)();
+  return put;
 }
 
 const PairLoops* pair_loops() {

@@ -30,6 +30,15 @@ using MultiplyLoop = void (*)(const cpu::MatrixView<T>& a, const cpu::MatrixView
 template <class T>
 MultiplyLoop<T> multiply_loop();
 
+// to = sums + factor addend, of which elements lie `step` apart. Without an addend: null. T is Half
+// or BFloat16.
+template <class T>
+using PutSums = void (*)(const float* sums, int64_t count, float factor, const T* addend,
+                         int64_t step, T* to);
+
+template <class T>
+PutSums<T> put_sums();
+
 // Rows of bfloat16 numbers, contiguous, of which two by two make a row of pairs. A last single row
 // is paired with zeros.
 struct PairedRows {

@@ -36,14 +36,22 @@ void fill_with(const Tensor& addend, const Tensor& out) {
   copy_strided(out, alias_with_geometry(addend, out.sizes(), strides, addend.storage_offset()));
 }
 
+// The strides of an addend that is broadcast to a matrix.
+struct Strides2 {
+  int64_t row, column;
+};
+Strides2 broadcast_strides(const Tensor& addend) {
+  const IntList sizes = addend.sizes(), strides = addend.strides();
+  const size_t dims = sizes.size();
+  return {dims > 1 && sizes[0] > 1 ? strides[0] : 0,
+          dims > 0 && sizes.back() > 1 ? strides.back() : 0};
+}
+
 // out = product + factor * addend, which is broadcast. `product` may be `out`.
 template <class T>
 void add_to_product(const Tensor& product, const Tensor& addend, T factor, const Tensor& out) {
   const int64_t rows = out.sizes()[0], columns = out.sizes()[1];
-  const IntList sizes = addend.sizes(), strides = addend.strides();
-  const size_t dims = sizes.size();
-  const int64_t row = dims > 1 && sizes[0] > 1 ? strides[0] : 0;
-  const int64_t column = dims > 0 && sizes.back() > 1 ? strides.back() : 0;
+  const auto [row, column] = broadcast_strides(addend);
   const T *const sums = product.data_as<T>(), *const from = addend.data_as<T>();
   T* const to = out.data_as<T>();
   parallel_for(rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, columns)),
@@ -72,6 +80,14 @@ void addmm_cpu(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const
       const Tensor product = in_place ? empty_cpu(out.sizes(), out.dtype()) : out;
       gemm<T>(matrix<T>(mat1), matrix<T>(mat2), product.data_as<T>(), out.sizes()[1], a, T(0));
       return add_to_product<T>(product, self, b, out);
+    }
+  }
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    // Memory that the result is written to may hold the addend, but in no other order.
+    if (self.storage() != out.storage() || self.is_same(out)) {
+      const Strides2 of = broadcast_strides(self);
+      return gemm<T>(matrix<T>(mat1), matrix<T>(mat2), out.data_as<T>(), out.sizes()[1], a, b,
+                     {self.data_as<T>(), of.row, of.column});
     }
   }
   // With beta == 0 the addend is ignored altogether, even a NaN in it.
