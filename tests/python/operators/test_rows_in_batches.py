@@ -160,7 +160,7 @@ def test_addmm_adds_last(addend, terms):
 
 
 def _strided(rows, columns, way):
-    """A matrix of bfloat16 whose rows, columns, or neither, lie together, from an odd element on."""
+    """A matrix of bfloat16 whose rows, or columns, or neither, lie together."""
     if way == "rows":
         return treadle.randn(rows + 1, columns + 3).bfloat16()[1:, 3:]
     if way == "columns":

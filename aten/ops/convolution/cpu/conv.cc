@@ -1,6 +1,7 @@
 // convolution, plain or transposed, over up to three dimensions, and the gradient of its weight.
 // float runs on oneDNN, as bfloat16 does where the processor multiplies it; other types run as
-// matrix products of unfolded inputs, and other 16-bit floats through float. oneDNN takes images of any memory format, the matrix products contiguous ones.
+// matrix products of unfolded inputs, and other 16-bit floats through float. oneDNN takes images of
+// any memory format, the matrix products contiguous ones.
 //
 // The transposed convolution is the input's gradient of the plain one, so there are three
 // computations. The batch is computed in pieces. Their weight gradients are added in order.
@@ -82,9 +83,9 @@ Tensor operand(const Tensor& t, MemoryFormat format, bool as_given = false) {
   return aten::contiguous(kNarrow<T> && !as_given ? aten::to(t, ScalarType::Float32) : t, format);
 }
 
-// Fills `out` by compute_contiguous(result), of a contiguous result of the type that is computed
-// in, unless compute(result, as_given) does: it is called with `out` itself where oneDNN computes in
-// its type, and else with floats of the strides of `out`; if it returns false, nothing is written.
+// Fills `out` by compute(result, as_given): of `out` itself where oneDNN computes in its type (or
+// of floats, with `float_result`), else of floats with the strides of `out`. Where that returns false,
+// with nothing written, by compute_contiguous(result), of a contiguous result.
 template <class T, class F, class G>
 void into(const Tensor& out, bool float_result, F&& compute, G&& compute_contiguous) {
   using C = compute_type<T>;
