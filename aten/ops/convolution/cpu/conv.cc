@@ -84,8 +84,8 @@ Tensor operand(const Tensor& t, MemoryFormat format, bool as_given = false) {
 }
 
 // Fills `out` by compute(result, as_given): of `out` itself where oneDNN computes in its type (or
-// of floats, with `float_result`), else of floats with the strides of `out`. Where that returns false,
-// with nothing written, by compute_contiguous(result), of a contiguous result.
+// of floats, with `float_result`), else of floats with the strides of `out`. Where that returns
+// false, with nothing written, by compute_contiguous(result), of a contiguous result.
 template <class T, class F, class G>
 void into(const Tensor& out, bool float_result, F&& compute, G&& compute_contiguous) {
   using C = compute_type<T>;
