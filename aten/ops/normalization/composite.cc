@@ -88,7 +88,7 @@ BatchNormalised batch_normalised(const Tensor& input, const Tensor& weight, cons
       "expected input with at least 2 dimensions (batch, channels, ...), got shape ",
       input.sizes());
   floating_input("batch_norm", input);
-  if (mixes_precision(input, {weight, bias})) {
+  if (training && mixes_precision(input, {weight, bias})) {
     BatchNormalised wide = batch_normalised(aten::to(input, ScalarType::Float32), weight, bias,
                                             running_mean, running_var, training, momentum, eps);
     wide.output = aten::to(wide.output, input.dtype());
