@@ -482,8 +482,9 @@ struct Gemm {
       for (int64_t k0 = 0; k0 < a.cols; k0 += depth) {
         const int64_t last = std::min(a.cols, k0 + depth);
         V sums[rows][2];
-        // A vector after the other, or both by turns: 16 rows are read at a time.
-        constexpr int kTogether = kTerms == kLanes ? 1 : 2;
+        // A vector after the other, or both by turns: of one or two rows the additions of a sum,
+        // which wait for each other, take longer than the transposition.
+        constexpr int kTogether = kTerms == kLanes && rows > 2 ? 1 : 2;
         for (int v0 = 0; v0 < 2; v0 += kTogether) {
           const int64_t j0 = j + v0 * kLanes;
           const int64_t width = std::min<int64_t>(kTogether * kLanes, b.cols - j0);
@@ -512,17 +513,17 @@ struct Gemm {
     }
   }
 
-  // One or two rows have so few sums for each vector of columns that the additions of a sum, which
-  // wait for each other, take longer than the transposition. AVX3 then uses the loop of AVX2: the
-  // sums of two vectors of half the length take turns, and no more columns are read at a time.
+  // By one or two rows. Where B comes from a cache, AVX3 is faster with the loop of AVX2, whose
+  // transposition takes fewer steps; where it comes from memory, with whole lines of more columns.
   template <int rows>
   static void one_or_two_rows_by_columns(const View& a, const View& b, const Target& c) {
 #if HWY_TARGET == HWY_AVX3 && (HWY_TARGETS & HWY_AVX2)
-    N_AVX2::Gemm<T>::template few_rows_by_columns<rows>(a, b,
-                                                        {c.data, c.row, c.column, c.alpha, c.beta});
-#else
-    few_rows_by_columns<rows>(a, b, c);
+    constexpr int64_t kCached = int64_t{1} << 23;  // bytes
+    if (b.rows * b.cols * static_cast<int64_t>(sizeof(T)) <= kCached)
+      return N_AVX2::Gemm<T>::template few_rows_by_columns<rows>(
+          a, b, {c.data, c.row, c.column, c.alpha, c.beta});
 #endif
+    few_rows_by_columns<rows>(a, b, c);
   }
 
   // The rows of A, which are contiguous, by one column.
