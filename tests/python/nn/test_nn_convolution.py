@@ -582,34 +582,42 @@ def test_lazy_settings():
     assert isinstance(restored, nn.UninitializedParameter) and restored.dtype == treadle.float64
 
 
+LARGE_WEIGHTS = [  # channels, filters, size, kernel, stride
+    (128, 256, 6, 3, 1),
+    (96, 192, 9, 3, 2),
+    (520, 512, 4, 1, 1),
+    (64, 160, 3, 5, 1),
+    (33, 480, 4, 3, 1),
+    (256, 257, 4, 3, 1),
+    (300, 220, 7, 3, 2),
+    (96, 330, 2, 5, 1),
+    (1040, 512, 7, 1, 1),
+]
+
+
 @pytest.mark.parametrize("dtype", (treadle.float32, treadle.bfloat16), ids=str)
-@pytest.mark.parametrize(
-    "channels, filters, size, kernel, stride",
-    [
-        (128, 256, 6, 3, 1),
-        (96, 192, 9, 3, 2),
-        (520, 512, 4, 1, 1),
-        (64, 160, 3, 5, 1),
-        (33, 480, 4, 3, 1),
-    ],
-    ids=str,
-)
-def test_gradients_of_large_weights(channels, filters, size, kernel, stride, dtype):
-    image = x(5, channels, size, size).to(dtype).requires_grad_()
+@pytest.mark.parametrize("channels, filters, size, kernel, stride", LARGE_WEIGHTS, ids=str)
+def test_large_weights(channels, filters, size, kernel, stride, dtype):
+    image = x(15, channels, size, size).to(dtype).requires_grad_()
     weight = (x(filters, channels, kernel, kernel) / kernel).to(dtype).requires_grad_()
-    grads, before = {}, treadle.get_num_threads()
+    bias = x(filters).to(dtype).requires_grad_()
+
+    def computed(*leaves):
+        y = F.conv2d(*leaves, stride=stride, padding=kernel // 2)
+        return y, *treadle.autograd.grad(y, leaves, treadle.ones_like(y).tril())
+
+    results, before = [], treadle.get_num_threads()
     for threads in (1, 2, 3):
         treadle.set_num_threads(threads)
         try:
-            y = F.conv2d(image, weight, stride=stride, padding=kernel // 2)
-            grads[threads] = treadle.autograd.grad(y, (image, weight), treadle.ones_like(y).tril())
+            results.append(computed(image, weight, bias))
         finally:
             treadle.set_num_threads(before)
-    wide = [t.detach().double().requires_grad_() for t in (image, weight)]
-    y = F.conv2d(*wide, stride=stride, padding=kernel // 2)
-    expected = treadle.autograd.grad(y, wide, treadle.ones_like(y).tril())
+    alone = F.conv2d(image[7:8], weight, bias, stride, kernel // 2)
+    assert treadle.equal(alone, results[0][0][7:8])
+    wide = [t.detach().double().requires_grad_() for t in (image, weight, bias)]
     rounding = 2**-8 if dtype == treadle.bfloat16 else 2**-20
-    for got, alike, also, right in zip(*grads.values(), expected):
+    for got, alike, also, right in zip(*results, computed(*wide)):
         assert treadle.equal(got, alike) and treadle.equal(got, also)
         error = (got.double() - right).abs().max()
         assert error <= rounding * right.abs().max(), error

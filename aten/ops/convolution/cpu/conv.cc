@@ -19,6 +19,7 @@
 #include "aten/ops/contiguous.h"
 #include "aten/ops/convolution.h"
 #include "aten/ops/convolution/cpu/conv_onednn.h"
+#include "aten/ops/convolution/cpu/conv_small_images.h"
 #include "aten/ops/convolution/cpu/conv_unfold.h"
 #include "aten/ops/copy_.h"
 #include "aten/ops/to.h"
@@ -155,6 +156,11 @@ void convolution_cpu(const Tensor& input, const Tensor& weight, const Tensor& bi
       g.is_bfloat16 = as_given && kNarrow<T>;
       const Tensor in = operand<T>(input, of_images, as_given);
       const Tensor w = operand<T>(weight, of_weight, as_given);
+      if (!transposed && is_of_small_images(g)) {
+        conv_forward_small_images(g, in.data_as<float>(), w.data_as<float>(), bias_data,
+                                  result.data_as<float>());
+        return true;
+      }
       if (!transposed) return conv_forward_onednn(g, in.data(), w.data(), bias_data, result.data());
       if (!conv_grad_input_onednn(g, in.data(), w.data(), result.data())) return false;
       if (bias_data) add_bias_to_input(g, bias_data, result.data_as<float>());
