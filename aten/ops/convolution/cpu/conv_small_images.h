@@ -1,7 +1,7 @@
 // Convolution of small images with a large weight, as one matrix product for many images.
 //
-// oneDNN brings the weight into an order of its own in each call. Of few positions that takes longer
-// than what the order saves, while a product of matrices reads the weight as it is.
+// oneDNN brings the weight into an order of its own in each call. With few positions that takes
+// longer than what the order saves, while a product of matrices reads the weight as it is.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
