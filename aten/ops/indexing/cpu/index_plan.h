@@ -229,6 +229,16 @@ void read_row(const Element* from, const int64_t* at, int64_t entries, bool far,
   for (; e < entries; ++e) to[e] = from[at[e]];
 }
 
+// Copies at least 16 bytes without a call.
+inline void copy_short(const void* from, int64_t bytes, void* to) {
+  constexpr int64_t kStep = 16;
+  const auto copy_at = [&](int64_t i) {
+    std::memcpy(static_cast<char*>(to) + i, static_cast<const char*>(from) + i, kStep);
+  };
+  for (int64_t i = 0; i < bytes - kStep; i += kStep) copy_at(i);
+  copy_at(bytes - kStep);  // may overlap the one before
+}
+
 // Copies the elements of the plan to `out`, in order.
 template <class Element>
 void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
@@ -236,6 +246,11 @@ void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
   const int64_t entries = plan.index.size();
   const int64_t slice = plan.slice();
   const NonTemporalStores writes(plan.slices() * slice * int64_t{sizeof(Element)});
+  // Rows lie anywhere, so the processor does not foresee them. A long row it does, once begun.
+  const int64_t run_bytes = plan.run * int64_t{sizeof(Element)};
+  const int64_t told_bytes = std::min<int64_t>(run_bytes, 512);
+  const int64_t rows_ahead = std::clamp<int64_t>(4096 / std::max<int64_t>(1, run_bytes), 1, kAhead);
+  const bool is_short = !writes.on() && run_bytes >= 16 && run_bytes <= 256;
   parallel_for(plan.slices(), grain_for(slice), [&](int64_t begin, int64_t end) {
     int64_t o = begin / entries;
     int64_t e = begin % entries;
@@ -248,11 +263,18 @@ void read_plan(const IndexPlan& plan, const Element* data, Element* out) {
         continue;
       }
       for (; i < stop; ++i) {
+        if (i + rows_ahead < stop) {
+          const char* const ahead = reinterpret_cast<const char*>(
+              data + plan.outer[o] + plan.index[e + rows_ahead] + plan.inner[0]);
+          for (int64_t b = 0; b < told_bytes; b += 64) __builtin_prefetch(ahead + b);
+        }
         const Element* from = data + plan.outer[o] + plan.index[e++];
         Element* to = out + i * slice;
         for (const int64_t offset : plan.inner) {
-          if (plan.run >= 16)
-            writes.copy(to, from + offset, plan.run * int64_t{sizeof(Element)});
+          if (is_short)
+            copy_short(from + offset, run_bytes, to);
+          else if (plan.run >= 16)
+            writes.copy(to, from + offset, run_bytes);
           else
             for (int64_t r = 0; r < plan.run; ++r) to[r] = from[offset + r];
           to += plan.run;
