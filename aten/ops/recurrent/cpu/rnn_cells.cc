@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "aten/scalar/math-inl.h"
+#include "aten/scalar/narrow-inl.h"
 
 #ifndef TREADLE_ATEN_CPU_RNN_CELLS_TABLE
 #define TREADLE_ATEN_CPU_RNN_CELLS_TABLE
@@ -37,9 +38,11 @@ struct CellLoops {
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
 
+// 16-bit elements are computed as floats, which are rounded as they are stored.
 template <class T>
 struct CellTarget {
-  using V = Vec<T>;
+  using C = compute_type<T>;
+  using V = Vec<C>;
 
   // f(first, lanes) for n elements.
   template <class F>
@@ -49,61 +52,62 @@ struct CellTarget {
 
   static void lstm(const T* gates, const T* cx, T* hy, T* cy, int64_t n) {
     for_lanes(n, [&](int64_t k, int64_t lanes) {
-      const V i = sigmoid(load_lanes(gates + k, lanes)),
-              f = sigmoid(load_lanes(gates + n + k, lanes));
-      const V g = tanh(load_lanes(gates + 2 * n + k, lanes)),
-              o = sigmoid(load_lanes(gates + 3 * n + k, lanes));
-      const V c = f * load_lanes(cx + k, lanes) + i * g;
-      store_lanes(c, cy + k, lanes);
-      store_lanes(o * tanh(c), hy + k, lanes);
+      const V i = sigmoid(load_computed(gates + k, lanes)),
+              f = sigmoid(load_computed(gates + n + k, lanes));
+      const V g = tanh(load_computed(gates + 2 * n + k, lanes)),
+              o = sigmoid(load_computed(gates + 3 * n + k, lanes));
+      const V c = f * load_computed(cx + k, lanes) + i * g;
+      store_computed(c, cy + k, lanes);
+      store_computed(o * tanh(c), hy + k, lanes);
     });
   }
 
   static void lstm_backward(const T* grad_h, const T* grad_c, const T* gates, const T* cx,
                             const T* cy, T* grad_gates, T* grad_cx, int64_t n) {
-    const V one = set(T(1));
+    const V one = set(C(1));
     for_lanes(n, [&](int64_t k, int64_t lanes) {
-      const V i = sigmoid(load_lanes(gates + k, lanes)),
-              f = sigmoid(load_lanes(gates + n + k, lanes));
-      const V g = tanh(load_lanes(gates + 2 * n + k, lanes)),
-              o = sigmoid(load_lanes(gates + 3 * n + k, lanes));
-      const V t = tanh(load_lanes(cy + k, lanes)), gh = load_lanes(grad_h + k, lanes);
-      const V dc = load_lanes(grad_c + k, lanes) + gh * o * (one - t * t);
-      store_lanes(dc * g * i * (one - i), grad_gates + k, lanes);
-      store_lanes(dc * load_lanes(cx + k, lanes) * f * (one - f), grad_gates + n + k, lanes);
-      store_lanes(dc * i * (one - g * g), grad_gates + 2 * n + k, lanes);
-      store_lanes(gh * t * o * (one - o), grad_gates + 3 * n + k, lanes);
-      store_lanes(dc * f, grad_cx + k, lanes);
+      const V i = sigmoid(load_computed(gates + k, lanes)),
+              f = sigmoid(load_computed(gates + n + k, lanes));
+      const V g = tanh(load_computed(gates + 2 * n + k, lanes)),
+              o = sigmoid(load_computed(gates + 3 * n + k, lanes));
+      const V t = tanh(load_computed(cy + k, lanes)), gh = load_computed(grad_h + k, lanes);
+      const V dc = load_computed(grad_c + k, lanes) + gh * o * (one - t * t);
+      store_computed(dc * g * i * (one - i), grad_gates + k, lanes);
+      store_computed(dc * load_computed(cx + k, lanes) * f * (one - f), grad_gates + n + k, lanes);
+      store_computed(dc * i * (one - g * g), grad_gates + 2 * n + k, lanes);
+      store_computed(gh * t * o * (one - o), grad_gates + 3 * n + k, lanes);
+      store_computed(dc * f, grad_cx + k, lanes);
     });
   }
 
   static void gru(const T* x, const T* h, const T* hx, T* hy, int64_t n) {
     for_lanes(n, [&](int64_t k, int64_t lanes) {
-      const V r = sigmoid(load_lanes(x + k, lanes) + load_lanes(h + k, lanes));
-      const V z = sigmoid(load_lanes(x + n + k, lanes) + load_lanes(h + n + k, lanes));
-      const V m = tanh(load_lanes(x + 2 * n + k, lanes) + r * load_lanes(h + 2 * n + k, lanes));
-      store_lanes(m + z * (load_lanes(hx + k, lanes) - m), hy + k, lanes);
+      const V r = sigmoid(load_computed(x + k, lanes) + load_computed(h + k, lanes));
+      const V z = sigmoid(load_computed(x + n + k, lanes) + load_computed(h + n + k, lanes));
+      const V m =
+          tanh(load_computed(x + 2 * n + k, lanes) + r * load_computed(h + 2 * n + k, lanes));
+      store_computed(m + z * (load_computed(hx + k, lanes) - m), hy + k, lanes);
     });
   }
 
   static void gru_backward(const T* grad, const T* x, const T* h, const T* hx, T* grad_x, T* grad_h,
                            T* grad_hx, int64_t n) {
-    const V one = set(T(1));
+    const V one = set(C(1));
     for_lanes(n, [&](int64_t k, int64_t lanes) {
-      const V hn = load_lanes(h + 2 * n + k, lanes), g = load_lanes(grad + k, lanes);
-      const V r = sigmoid(load_lanes(x + k, lanes) + load_lanes(h + k, lanes));
-      const V z = sigmoid(load_lanes(x + n + k, lanes) + load_lanes(h + n + k, lanes));
-      const V m = tanh(load_lanes(x + 2 * n + k, lanes) + r * hn);
+      const V hn = load_computed(h + 2 * n + k, lanes), g = load_computed(grad + k, lanes);
+      const V r = sigmoid(load_computed(x + k, lanes) + load_computed(h + k, lanes));
+      const V z = sigmoid(load_computed(x + n + k, lanes) + load_computed(h + n + k, lanes));
+      const V m = tanh(load_computed(x + 2 * n + k, lanes) + r * hn);
       const V dm = g * (one - z) * (one - m * m);
-      const V dz = g * (load_lanes(hx + k, lanes) - m) * z * (one - z);
+      const V dz = g * (load_computed(hx + k, lanes) - m) * z * (one - z);
       const V dr = dm * hn * r * (one - r);
-      store_lanes(dr, grad_x + k, lanes);
-      store_lanes(dz, grad_x + n + k, lanes);
-      store_lanes(dm, grad_x + 2 * n + k, lanes);
-      store_lanes(dr, grad_h + k, lanes);
-      store_lanes(dz, grad_h + n + k, lanes);
-      store_lanes(dm * r, grad_h + 2 * n + k, lanes);
-      store_lanes(g * z, grad_hx + k, lanes);
+      store_computed(dr, grad_x + k, lanes);
+      store_computed(dz, grad_x + n + k, lanes);
+      store_computed(dm, grad_x + 2 * n + k, lanes);
+      store_computed(dr, grad_h + k, lanes);
+      store_computed(dz, grad_h + n + k, lanes);
+      store_computed(dm * r, grad_h + 2 * n + k, lanes);
+      store_computed(g * z, grad_hx + k, lanes);
     });
   }
 
@@ -112,6 +116,8 @@ struct CellTarget {
 
 const cpu::CellLoops<float>& cells_float() { return CellTarget<float>::kLoops; }
 const cpu::CellLoops<double>& cells_double() { return CellTarget<double>::kLoops; }
+const cpu::CellLoops<Half>& cells_half() { return CellTarget<Half>::kLoops; }
+const cpu::CellLoops<BFloat16>& cells_bfloat16() { return CellTarget<BFloat16>::kLoops; }
 
 }  // namespace treadle::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -124,21 +130,25 @@ HWY_AFTER_NAMESPACE();
 #include "aten/ops/_lstm_cell.h"
 #include "aten/ops/_lstm_cell_backward.h"
 #include "aten/ops/contiguous.h"
-#include "aten/ops/copy_.h"
-#include "aten/ops/to.h"
 #include "core/threads/parallel.h"
 
 namespace treadle::simd {
 
 HWY_EXPORT(cells_float);
 HWY_EXPORT(cells_double);
+HWY_EXPORT(cells_half);
+HWY_EXPORT(cells_bfloat16);
 
 template <class T>
 static const cpu::CellLoops<T>& cell_loops() {
   if constexpr (std::is_same_v<T, float>)
     return HWY_DYNAMIC_DISPATCH(cells_float)();
-  else
+  else if constexpr (std::is_same_v<T, double>)
     return HWY_DYNAMIC_DISPATCH(cells_double)();
+  else if constexpr (std::is_same_v<T, Half>)
+    return HWY_DYNAMIC_DISPATCH(cells_half)();
+  else
+    return HWY_DYNAMIC_DISPATCH(cells_bfloat16)();
 }
 
 }  // namespace treadle::simd
@@ -154,10 +164,6 @@ void for_rows(const Tensor& state, F&& f) {
                  for (int64_t row = begin; row < end; ++row) f(row, units);
                });
 }
-
-// 16-bit tensors are computed in float32: the arguments widened, the results narrowed.
-Tensor wide(const Tensor& t) { return aten::to(t, ScalarType::Float32); }
-Tensor wide_like(const Tensor& t) { return empty_cpu(t.sizes(), ScalarType::Float32); }
 
 // A matrix by its rows. An argument whose rows are not contiguous is copied.
 template <class T>
@@ -179,72 +185,42 @@ class Rows {
 
 template <class T>
 void lstm_cell_cpu(const Tensor& gates, const Tensor& cx, const Tensor& hy, const Tensor& cy) {
-  if constexpr (!std::is_same_v<T, compute_type<T>>) {
-    const Tensor h = wide_like(hy), c = wide_like(cy);
-    lstm_cell_cpu<float>(wide(gates), wide(cx), h, c);
-    aten::copy_(hy, h);
-    aten::copy_(cy, c);
-  } else {
-    const Rows<T> g(gates), c(cx), h_out(hy), c_out(cy);
-    for_rows(hy, [&](int64_t row, int64_t n) {
-      simd::cell_loops<T>().lstm(g[row], c[row], h_out[row], c_out[row], n);
-    });
-  }
+  const Rows<T> g(gates), c(cx), h_out(hy), c_out(cy);
+  for_rows(hy, [&](int64_t row, int64_t n) {
+    simd::cell_loops<T>().lstm(g[row], c[row], h_out[row], c_out[row], n);
+  });
 }
 
 template <class T>
 void lstm_cell_backward_cpu(const Tensor& grad_h, const Tensor& grad_c, const Tensor& gates,
                             const Tensor& cx, const Tensor& cy, const Tensor& grad_gates,
                             const Tensor& grad_cx) {
-  if constexpr (!std::is_same_v<T, compute_type<T>>) {
-    const Tensor gg = wide_like(grad_gates), gc = wide_like(grad_cx);
-    lstm_cell_backward_cpu<float>(wide(grad_h), wide(grad_c), wide(gates), wide(cx), wide(cy), gg,
-                                  gc);
-    aten::copy_(grad_gates, gg);
-    aten::copy_(grad_cx, gc);
-  } else {
-    const Rows<T> gh(grad_h), gc(grad_c), g(gates), c(cx), y(cy), g_out(grad_gates), c_out(grad_cx);
-    for_rows(cx, [&](int64_t row, int64_t n) {
-      simd::cell_loops<T>().lstm_backward(gh[row], gc[row], g[row], c[row], y[row], g_out[row],
-                                          c_out[row], n);
-    });
-  }
+  const Rows<T> gh(grad_h), gc(grad_c), g(gates), c(cx), y(cy), g_out(grad_gates), c_out(grad_cx);
+  for_rows(cx, [&](int64_t row, int64_t n) {
+    simd::cell_loops<T>().lstm_backward(gh[row], gc[row], g[row], c[row], y[row], g_out[row],
+                                        c_out[row], n);
+  });
 }
 
 template <class T>
 void gru_cell_cpu(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx,
                   const Tensor& hy) {
-  if constexpr (!std::is_same_v<T, compute_type<T>>) {
-    const Tensor h = wide_like(hy);
-    gru_cell_cpu<float>(wide(input_gates), wide(hidden_gates), wide(hx), h);
-    aten::copy_(hy, h);
-  } else {
-    const Rows<T> x(input_gates), g(hidden_gates), h(hx), h_out(hy);
-    for_rows(hy, [&](int64_t row, int64_t n) {
-      simd::cell_loops<T>().gru(x[row], g[row], h[row], h_out[row], n);
-    });
-  }
+  const Rows<T> x(input_gates), g(hidden_gates), h(hx), h_out(hy);
+  for_rows(hy, [&](int64_t row, int64_t n) {
+    simd::cell_loops<T>().gru(x[row], g[row], h[row], h_out[row], n);
+  });
 }
 
 template <class T>
 void gru_cell_backward_cpu(const Tensor& grad, const Tensor& input_gates,
                            const Tensor& hidden_gates, const Tensor& hx, const Tensor& grad_input,
                            const Tensor& grad_hidden, const Tensor& grad_hx) {
-  if constexpr (!std::is_same_v<T, compute_type<T>>) {
-    const Tensor gx = wide_like(grad_input), gg = wide_like(grad_hidden), gh = wide_like(grad_hx);
-    gru_cell_backward_cpu<float>(wide(grad), wide(input_gates), wide(hidden_gates), wide(hx), gx,
-                                 gg, gh);
-    aten::copy_(grad_input, gx);
-    aten::copy_(grad_hidden, gg);
-    aten::copy_(grad_hx, gh);
-  } else {
-    const Rows<T> d(grad), x(input_gates), g(hidden_gates), h(hx), x_out(grad_input),
-        g_out(grad_hidden), h_out(grad_hx);
-    for_rows(hx, [&](int64_t row, int64_t n) {
-      simd::cell_loops<T>().gru_backward(d[row], x[row], g[row], h[row], x_out[row], g_out[row],
-                                         h_out[row], n);
-    });
-  }
+  const Rows<T> d(grad), x(input_gates), g(hidden_gates), h(hx), x_out(grad_input),
+      g_out(grad_hidden), h_out(grad_hx);
+  for_rows(hx, [&](int64_t row, int64_t n) {
+    simd::cell_loops<T>().gru_backward(d[row], x[row], g[row], h[row], x_out[row], g_out[row],
+                                       h_out[row], n);
+  });
 }
 
 namespace {
