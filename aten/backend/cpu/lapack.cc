@@ -197,19 +197,21 @@ int sytrs(bool hermitian, char uplo, int n, int nrhs, const T* a, int lda, const
 }
 
 template <class T>
-void trsm_rows(bool left, bool upper, bool unit, int m, int n, const T* a, int lda, T* b, int ldb) {
+void trsm_rows(bool left, bool upper, bool transposed, bool unit, int m, int n, const T* a, int lda,
+               T* b, int ldb) {
   const auto side = left ? CblasLeft : CblasRight;
   const auto uplo = upper ? CblasUpper : CblasLower;
+  const auto trans = transposed ? CblasTrans : CblasNoTrans;
   const auto diag = unit ? CblasUnit : CblasNonUnit;
   const T one(1);
   if constexpr (std::is_same_v<T, float>)
-    cblas_strsm(CblasRowMajor, side, uplo, CblasNoTrans, diag, m, n, one, a, lda, b, ldb);
+    cblas_strsm(CblasRowMajor, side, uplo, trans, diag, m, n, one, a, lda, b, ldb);
   else if constexpr (std::is_same_v<T, double>)
-    cblas_dtrsm(CblasRowMajor, side, uplo, CblasNoTrans, diag, m, n, one, a, lda, b, ldb);
+    cblas_dtrsm(CblasRowMajor, side, uplo, trans, diag, m, n, one, a, lda, b, ldb);
   else if constexpr (std::is_same_v<T, std::complex<float>>)
-    cblas_ctrsm(CblasRowMajor, side, uplo, CblasNoTrans, diag, m, n, &one, a, lda, b, ldb);
+    cblas_ctrsm(CblasRowMajor, side, uplo, trans, diag, m, n, &one, a, lda, b, ldb);
   else
-    cblas_ztrsm(CblasRowMajor, side, uplo, CblasNoTrans, diag, m, n, &one, a, lda, b, ldb);
+    cblas_ztrsm(CblasRowMajor, side, uplo, trans, diag, m, n, &one, a, lda, b, ldb);
 }
 
 template <class T>
@@ -354,7 +356,7 @@ int gesdd(char jobz, int m, int n, T* a, int lda, real_type<T>* s, T* u, int ldu
   template int ormqr(char, char, int, int, int, const T*, int, const T*, T*, int, Work<T>&); \
   template int getrs(char, int, int, const T*, int, const int*, T*, int);                    \
   template int sytrs(bool, char, int, int, const T*, int, const int*, T*, int);              \
-  template void trsm_rows(bool, bool, bool, int, int, const T*, int, T*, int);               \
+  template void trsm_rows(bool, bool, bool, bool, int, int, const T*, int, T*, int);         \
   template int gels(int, int, int, T*, int, T*, int, Work<T>&);                              \
   template int gelsy(int, int, int, T*, int, T*, int, int*, real_type<T>, int*, Work<T>&);   \
   template int gelsd(int, int, int, T*, int, T*, int, real_type<T>*, real_type<T>, int*,     \

@@ -46,9 +46,11 @@ int getrs(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T
 template <class T>
 int sytrs(bool hermitian, char uplo, int n, int nrhs, const T* a, int lda, const int* pivots, T* b,
           int ldb);
-// Row-major, unlike the others: b (m, n) becomes the solution of the triangular system.
+// Row-major, unlike the others: b (m, n) becomes the solution of the system of a triangular matrix,
+// or of the transposed one.
 template <class T>
-void trsm_rows(bool left, bool upper, bool unit, int m, int n, const T* a, int lda, T* b, int ldb);
+void trsm_rows(bool left, bool upper, bool transposed, bool unit, int m, int n, const T* a, int lda,
+               T* b, int ldb);
 
 // Least squares.
 template <class T>
