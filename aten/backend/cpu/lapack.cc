@@ -66,6 +66,8 @@ TREADLE_REAL(syevd_, Text jobz, Text uplo, In n, void* a, In lda, void* w, void*
              int* iwork, In liwork, int* info, size_t, size_t)
 TREADLE_COMPLEX(heevd_, Text jobz, Text uplo, In n, void* a, In lda, void* w, void* work, In lwork,
                 void* rwork, In lrwork, int* iwork, In liwork, int* info, size_t, size_t)
+TREADLE_REAL(stedc_, Text compz, In n, void* d, void* e, void* z, In ldz, void* work, In lwork,
+             int* iwork, In liwork, int* info, size_t)
 TREADLE_REAL(geev_, Text jobvl, Text jobvr, In n, void* a, In lda, void* wr, void* wi, void* vl,
              In ldvl, void* vr, In ldvr, void* work, In lwork, int* info, size_t, size_t)
 TREADLE_COMPLEX(geev_, Text jobvl, Text jobvr, In n, void* a, In lda, void* w, void* vl, In ldvl,
@@ -300,6 +302,18 @@ int syevd(char jobz, char uplo, int n, T* a, int lda, real_type<T>* w, Work<T>& 
 }
 
 template <class T>
+int stedc(char compz, int n, T* d, T* e, T* z, int ldz, Work<T>& work) {
+  int info = 0;
+  const double size = n;
+  int liwork = compz == 'N' ? 1 : length(3 + 5 * size);
+  int* const integers = room(work.integers, liwork);
+  with_work(work, compz == 'N' ? 1 : 1 + 4 * size + size * size, [&](T* memory, int lwork) {
+    of<T>(sstedc_, dstedc_)(&compz, &n, d, e, z, &ldz, memory, &lwork, integers, &liwork, &info, 1);
+  });
+  return info;
+}
+
+template <class T>
 int geev(int n, T* a, int lda, std::complex<real_type<T>>* w, T* vr, int ldvr, Work<T>& work) {
   int info = 0;
   const char left = 'N', right = vr ? 'V' : 'N';
@@ -372,5 +386,8 @@ TREADLE_INSTANTIATE(double)
 TREADLE_INSTANTIATE(std::complex<float>)
 TREADLE_INSTANTIATE(std::complex<double>)
 #undef TREADLE_INSTANTIATE
+
+template int stedc(char, int, float*, float*, float*, int, Work<float>&);
+template int stedc(char, int, double*, double*, double*, int, Work<double>&);
 
 }  // namespace treadle::cpu::lapack

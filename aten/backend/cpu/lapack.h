@@ -68,6 +68,10 @@ int gelss(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, real_type<T>* s,
 // Spectra. `jobz`: N for the values alone, V for the vectors, which replace `a`.
 template <class T>
 int syevd(char jobz, char uplo, int n, T* a, int lda, real_type<T>* w, Work<T>& work);
+// Of a real tridiagonal matrix: d, with e beside it. `compz`: N, or I for the vectors in the
+// columns of z.
+template <class T>
+int stedc(char compz, int n, T* d, T* e, T* z, int ldz, Work<T>& work);
 // Right eigenvectors, or none if `vr` is null. For real types `vr` holds the real and imaginary
 // parts of a pair of conjugate vectors in two columns.
 template <class T>

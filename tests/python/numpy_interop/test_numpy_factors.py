@@ -135,6 +135,23 @@ def test_cholesky(upper: bool, dtype: str, kind: str) -> None:
         assert info.item() == n // 2 + 1
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_eigh(uplo: str, dtype: str, kind: str) -> None:
+    for n in (127, 128, 161, 300):
+        a = _symmetric(kind, n, dtype)
+        given = np.tril(a) if uplo == "L" else np.triu(a)
+        values, vectors = treadle.linalg.eigh(treadle.from_numpy(given), UPLO=uplo)
+        w, v = _wide(values, vectors)
+        size = np.abs(w).max() * np.finfo(dtype).eps
+        assert np.abs(a @ v - v * w).max() < 10 * size, n
+        assert np.abs(v.T @ v - np.eye(n)).max() < 20 * np.finfo(dtype).eps, n
+        assert np.abs(w - np.linalg.eigvalsh(a.astype(np.float64))).max() < n * size, n
+        (alone,) = _wide(treadle.linalg.eigvalsh(treadle.from_numpy(given), UPLO=uplo))
+        assert np.abs(w - alone).max() < n * size, n
+
+
 def test_sums_that_overflow() -> None:
     a = treadle.from_numpy(_matrix("random", 200, 200, "float32")) * 1e38
     lu, pivots = treadle.linalg.lu_factor(a)

@@ -121,6 +121,52 @@ struct Columns {
     }
   }
 
+  // An element below the diagonal is used twice. Some columns share the loads of x and y.
+  template <int count>
+  static HWY_NOINLINE void symmetric_columns(const T* a, int64_t pitch, int64_t rows, int64_t j,
+                                             const T* x, T* y) {
+    const D d;
+    const T* const columns = a + j * pitch;
+    V factors[count], sums[count];
+#pragma GCC unroll 4
+    for (int c = 0; c < count; ++c) {
+      factors[c] = hn::Set(d, x[j + c]);
+      sums[c] = hn::Zero(d);
+      const T* const column = columns + c * pitch + j;
+      y[j + c] += column[c] * x[j + c];
+      for (int r = c + 1; r < count; ++r) {
+        y[j + r] += column[r] * x[j + c];
+        y[j + c] += column[r] * x[j + r];
+      }
+    }
+    int64_t i = j + count;
+    for (; i + kLanes <= rows; i += kLanes) {
+      const V mine = hn::LoadU(d, x + i);
+      V sum = hn::LoadU(d, y + i);
+#pragma GCC unroll 4
+      for (int c = 0; c < count; ++c) {
+        const V element = hn::LoadU(d, columns + c * pitch + i);
+        sum = hn::MulAdd(element, factors[c], sum);
+        sums[c] = hn::MulAdd(element, mine, sums[c]);
+      }
+      hn::StoreU(sum, d, y + i);
+    }
+    for (int c = 0; c < count; ++c) {
+      T sum = hn::GetLane(hn::SumOfLanes(d, sums[c]));
+      for (int64_t r = i; r < rows; ++r) {
+        y[r] += columns[c * pitch + r] * x[j + c];
+        sum += columns[c * pitch + r] * x[r];
+      }
+      y[j + c] += sum;
+    }
+  }
+  static void multiply_symmetric(const T* a, int64_t pitch, int64_t rows, int64_t first,
+                                 int64_t last, const T* x, T* y) {
+    int64_t j = first;
+    for (; j + 4 <= last; j += 4) symmetric_columns<4>(a, pitch, rows, j, x, y);
+    for (; j < last; ++j) symmetric_columns<1>(a, pitch, rows, j, x, y);
+  }
+
   static bool to_columns(const T* from, int64_t row_stride, int64_t count, int64_t rows, T* columns,
                          int64_t pitch) {
     if (row_stride != count || count < 2 || count > 4) return false;
@@ -195,14 +241,15 @@ struct Columns {
 };
 
 const ColumnLoops<float>& float_columns() {
-  static constexpr ColumnLoops<float> loops{&Columns<float>::any_products,
-                                            &Columns<float>::any_reflect,
-                                            &Columns<float>::to_columns, &Columns<float>::to_rows};
+  static constexpr ColumnLoops<float> loops{
+      &Columns<float>::any_products, &Columns<float>::any_reflect,
+      &Columns<float>::multiply_symmetric, &Columns<float>::to_columns, &Columns<float>::to_rows};
   return loops;
 }
 const ColumnLoops<double>& double_columns() {
   static constexpr ColumnLoops<double> loops{
-      &Columns<double>::any_products, &Columns<double>::any_reflect, &Columns<double>::to_columns,
+      &Columns<double>::any_products, &Columns<double>::any_reflect,
+      &Columns<double>::multiply_symmetric, &Columns<double>::to_columns,
       &Columns<double>::to_rows};
   return loops;
 }

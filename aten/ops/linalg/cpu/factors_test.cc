@@ -13,6 +13,7 @@
 #include "aten/ops/linalg/cpu/householder.h"
 #include "aten/ops/linalg/cpu/ldl.h"
 #include "aten/ops/linalg/cpu/lu.h"
+#include "aten/ops/linalg/cpu/tridiagonal.h"
 #include "core/threads/parallel.h"
 
 namespace treadle::cpu {
@@ -307,6 +308,44 @@ TYPED_TEST(Factors, Qr) {
     }
     apply_reflectors(v, again.data(), true, turned.block().transposed());
     EXPECT_LT(error<T>(transposed(whole(turned)), whole(applied), m, 3), 4);
+  }
+}
+
+TYPED_TEST(Factors, Tridiagonal) {
+  using T = TypeParam;
+  for (const int64_t n : {2, 3, 31, 32, 33, 34, 64, 65, 100, 300}) {
+    const Matrix<T> g = random_matrix<T>(n, n);
+    Matrix<T> a(n, n);
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < n; ++j) a.at(i, j) = g.at(i, j) + g.at(j, i);
+    }
+    std::vector<T> diagonal(static_cast<size_t>(n)), beside(diagonal), tau(diagonal);
+    const Matrix<T> columns = at_any_threads([&] {
+      Matrix<T> reduced = a;
+      // The other triangle is not read.
+      for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < i; ++j) reduced.at(i, j) = std::numeric_limits<T>::quiet_NaN();
+      }
+      tridiagonal_by_blocks(reduced.block().transposed(), diagonal.data(), beside.data(),
+                            tau.data());
+      for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < i; ++j) reduced.at(i, j) = T(0);
+      }
+      return reduced;
+    });
+    Matrix<double> t(n, n);
+    for (int64_t i = 0; i < n; ++i) {
+      t.at(i, i) = static_cast<double>(diagonal[static_cast<size_t>(i)]);
+      if (i + 1 < n)
+        t.at(i, i + 1) = t.at(i + 1, i) = static_cast<double>(beside[static_cast<size_t>(i)]);
+    }
+    std::vector<T> factors(static_cast<size_t>(n * kReflectors));
+    const Block<const T> v = columns.block().transposed().part(1, 0, n - 1, n - 1);
+    Matrix<T> q = identity<T>(n, n);
+    reflector_factors(v, tau.data(), factors.data());
+    apply_reflectors(v, factors.data(), false, q.block().part(1, 0, n - 1, n));
+    const Matrix<double> wide = whole(q);
+    EXPECT_LT(error<T>(product(product(wide, t), transposed(wide)), whole(a), n, 10), 4) << n;
   }
 }
 

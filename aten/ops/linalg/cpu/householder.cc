@@ -85,8 +85,7 @@ void factor_of_vectors(Block<const T> v, const T* tau, const Block<T>& t, T* mem
   factor_of_products<T>(t, tau, products, memory + n * n);
 }
 
-// p, which is stored by columns and has no fewer rows than columns, becomes the whole vectors of its
-// reflectors; r gets R.
+// p, stored by columns and not wider than high, becomes the vectors of its reflectors; r gets R.
 template <class T>
 void factor_block(const Block<T>& p, const Block<T>& r, T* tau, const Block<T>& t, T* memory) {
   const int64_t m = p.rows, n = p.columns;
@@ -133,10 +132,13 @@ void for_each_block(Block<const T> v, const T* factors, bool forward, F&& f) {
   for (int64_t b = 0; b < count; ++b) {
     const int64_t j = (forward ? b : count - 1 - b) * kReflectors,
                   n = std::min(kReflectors, v.columns - j);
-    const Block<T> vectors = rows_block(memory.data(), v.rows - j, n, n);
     const Block<const T> from = v.part(j, j, v.rows - j, n);
-    parallel_for(from.rows, rows_of_copy(n), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) std::copy_n(&from.at(i, 0), n, &vectors.at(i, 0));
+    const Block<T> by_rows = v.by_rows() ? rows_block(memory.data(), from.rows, n, n)
+                                         : rows_block(memory.data(), n, from.rows, from.rows),
+                   vectors = v.by_rows() ? by_rows : by_rows.transposed();
+    parallel_for(by_rows.rows, rows_of_copy(by_rows.columns), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        std::copy_n(from.data + i * from.pitch(), by_rows.columns, &by_rows.at(i, 0));
     });
     set_unit_above(vectors);
     f(j, vectors, factor_at(factors, j, n));

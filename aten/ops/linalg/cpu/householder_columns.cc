@@ -16,8 +16,8 @@ namespace {
 
 using Sums = std::array<double, simd::kMostColumns>;
 
-// f(begin, end, sums) for pieces of the rows [first, rows). The result is the sum of the sums, which
-// are added in the order of the pieces.
+// f(begin, end, sums) for pieces of the rows [first, rows). The result is the total of the sums, in
+// the order of the pieces.
 template <class F>
 Sums over_pieces(int64_t first, int64_t rows, F&& f) {
   constexpr int64_t kPiece = 4096;

@@ -7,7 +7,9 @@
 #include "aten/ops/_linalg_eigh.h"
 #include "aten/ops/_linalg_svd.h"
 #include "aten/ops/contiguous.h"
+#include "aten/ops/linalg/cpu/householder.h"
 #include "aten/ops/linalg/cpu/linalg.h"
+#include "aten/ops/linalg/cpu/tridiagonal.h"
 #include "aten/ops/linalg/kernel_errors.h"
 
 namespace treadle::cpu {
@@ -35,6 +37,35 @@ void set_identity(const Tensor& t) {
   }
 }
 
+// Whether no square or quotient of the numbers, which are finite, leaves the range of T. LAPACK
+// scales other matrices.
+template <class T>
+bool is_in_range(const T* values, int64_t count) {
+  const T least = std::sqrt(std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon());
+  T most(0);
+  for (int64_t i = 0; i < count; ++i) most = std::max(most, std::abs(values[i]));
+  return most > least && most < T(1) / least;
+}
+
+// `a` is stored by columns; its lower triangle is read, and the vectors replace it.
+template <class T>
+int eigh_by_blocks(const Block<T>& a, bool compute_v, T* values, lapack::Work<T>& work) {
+  const int64_t n = a.rows;
+  const WorkSpace<T> beside(n), tau(n);
+  tridiagonal_by_blocks(a, values, beside.data(), tau.data());
+  if (!compute_v)
+    return lapack::stedc('N', lapack_size(n), values, beside.data(), a.data, lapack_size(n), work);
+  const WorkSpace<T> memory(n * n), factors((n - 1) * kReflectors);
+  const auto vectors = rows_block(memory.data(), n, n, n).transposed();
+  const int failed =
+      lapack::stedc('I', lapack_size(n), values, beside.data(), vectors.data, lapack_size(n), work);
+  const Block<const T> reflectors = a.part(1, 0, n - 1, n - 1);
+  reflector_factors(reflectors, tau.data(), factors.data());
+  apply_reflectors(reflectors, factors.data(), false, vectors.part(1, 0, n - 1, n));
+  copy_values(vectors.data, n * n, a.data);
+  return failed;
+}
+
 template <class T>
 void linalg_eigh_cpu(const Tensor& a, std::string_view uplo, bool compute_v, const Tensor& values,
                      const Tensor& vectors) {
@@ -49,7 +80,22 @@ void linalg_eigh_cpu(const Tensor& a, std::string_view uplo, bool compute_v, con
     lapack::Work<T> work;
     const WorkSpace<T> columns(b.numel());
     for (int64_t i = begin; i < end; ++i) {
-      transpose_copy(input.data_as<T>() + i * b.numel(), n, n, n, columns.data(), n);
+      const T* const from = input.data_as<T>() + i * b.numel();
+      if constexpr (!is_complex_type<T>) {
+        if (n >= 2 * kLeastBlocked && is_in_range(from, b.numel())) {
+          // Rows of the upper triangle are columns of the lower one.
+          if (triangle == 'L')
+            transpose_copy(from, n, n, n, columns.data(), n);
+          else
+            copy_values(from, b.numel(), columns.data());
+          info[i] = eigh_by_blocks(rows_block(columns.data(), b.rows, b.rows, b.rows).transposed(),
+                                   compute_v, values.data_as<T>() + i * n, work);
+          if (compute_v)
+            transpose_copy(columns.data(), n, n, n, vectors.data_as<T>() + i * b.numel(), n);
+          continue;
+        }
+      }
+      transpose_copy(from, n, n, n, columns.data(), n);
       info[i] = lapack::syevd(compute_v ? 'V' : 'N', triangle, n, columns.data(), n,
                               values.data_as<real_type<T>>() + i * n, work);
       if (compute_v)
