@@ -100,6 +100,31 @@ def test_lu_and_solutions(dtype: str, kind: str) -> None:
             assert error < 3 * _backward_error(a, theirs, b, "float64") + 1, (n, left)
 
 
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_least_squares_of_tall_matrices(dtype: str, driver: str) -> None:
+    for kind in ("random", "huge", "tiny"):
+        for m, n, k in [(300, 3, 2), (256, 7, 1), (500, 20, 30), (9000, 4, 5)]:
+            a, b = _matrix(kind, m, n, dtype), _matrix(kind, m + 1, k, dtype)[1:]
+            given = treadle.from_numpy(a), treadle.from_numpy(b.copy())
+            found = treadle.linalg.lstsq(*given, driver=driver)
+            x, distances, rank, _ = np.linalg.lstsq(a.astype(float), b.astype(float), rcond=None)
+            rounding = 100 * np.finfo(dtype).eps
+            np.testing.assert_allclose(found.solution.numpy(), x, rtol=rounding, atol=rounding)
+            if driver != "gelsy":
+                # The squares of huge numbers of float have no place in it, nor those of tiny ones.
+                if kind == "random" or dtype == "float64":
+                    np.testing.assert_allclose(found.residuals.numpy(), distances, rtol=rounding)
+            if driver != "gels":
+                assert found.rank.item() == rank
+    a[:, 1] = a[:, 0]
+    found = treadle.linalg.lstsq(treadle.from_numpy(a), treadle.from_numpy(b), driver=driver)
+    if driver != "gels":
+        assert found.rank.item() == n - 1
+        (x,) = _wide(found.solution)
+        np.testing.assert_allclose(x[0], x[1], rtol=1e-3)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_ldl(dtype: str, kind: str) -> None:

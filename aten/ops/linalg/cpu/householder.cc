@@ -168,6 +168,14 @@ void factor_by_blocks(const Block<T>& a, T* tau, T* factors) {
 }
 
 template <class T>
+void factor_rows(Block<const T> from, const Block<T>& to, T* tau) {
+  if (is_narrow(from.rows, from.columns)) return factor_narrow_rows(from, to, tau);
+  if (from.data != to.data) copy_values(from.data, from.rows * from.columns, to.data);
+  const WorkSpace<T> factors(std::min(from.rows, from.columns) * kReflectors);
+  factor_by_blocks(to, tau, factors.data());
+}
+
+template <class T>
 void reflector_factors(Block<const T> v, const T* tau, T* factors) {
   const WorkSpace<T> memory(2 * kReflectors * kReflectors);
   for_each_block<T>(v, factors, true, [&](int64_t j, const Block<T>& vectors, auto) {
@@ -205,6 +213,7 @@ void first_columns_of_q(Block<const T> v, const T* factors, const Block<T>& q) {
 
 #define TREADLE_INSTANTIATE(T)                                                     \
   template void factor_by_blocks(const Block<T>&, T*, T*);                         \
+  template void factor_rows(Block<const T>, const Block<T>&, T*);                  \
   template void reflector_factors(Block<const T>, const T*, T*);                   \
   template void apply_reflectors(Block<const T>, const T*, bool, const Block<T>&); \
   template void first_columns_of_q(Block<const T>, const T*, const Block<T>&);

@@ -14,6 +14,20 @@ namespace treadle::cpu {
 // block of kReflectors is stored by rows, below the one before.
 inline constexpr int64_t kReflectors = 64;
 
+// Whether reflectors are applied by blocks: k of them, of m elements.
+constexpr bool has_blocks(int64_t m, int64_t k) {
+  return k > simd::kMostColumns && m * k >= kLeastBlocked * kLeastBlocked;
+}
+// Few columns have a loop of their own, unless they are short.
+constexpr bool is_narrow(int64_t m, int64_t n) {
+  constexpr int64_t kShort = 256;
+  return n <= simd::kMostColumns && m >= kShort;
+}
+// A matrix for which one of these holds, and whose rows follow each other, becomes R and the
+// reflectors below it, in `to`, which may be `from`.
+template <class T>
+void factor_rows(Block<const T> from, const Block<T>& to, T* tau);
+
 // At most simd::kMostColumns columns, of a matrix stored by columns, become R and the reflectors
 // below it.
 template <class T>

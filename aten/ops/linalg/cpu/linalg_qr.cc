@@ -13,17 +13,6 @@
 namespace treadle::cpu {
 namespace {
 
-// Whether reflectors are applied by blocks: k of them, of m elements.
-constexpr bool has_blocks(int64_t m, int64_t k) {
-  return k > simd::kMostColumns && m * k >= kLeastBlocked * kLeastBlocked;
-}
-
-// Few columns have a loop of their own, unless they are short.
-constexpr bool is_narrow(int64_t m, int64_t n) {
-  constexpr int64_t kShort = 256;
-  return n <= simd::kMostColumns && m >= kShort;
-}
-
 template <class T>
 void geqrf_cpu(const Tensor& self, const Tensor& a, const Tensor& tau) {
   const Tensor input = aten::contiguous(self);
@@ -33,20 +22,12 @@ void geqrf_cpu(const Tensor& self, const Tensor& a, const Tensor& tau) {
   if (k == 0) return;
   for_each_matrix(b.count, static_cast<double>(b.numel()) * k, [&](int64_t begin, int64_t end) {
     if constexpr (!is_complex_type<T>) {
-      const bool narrow = is_narrow(m, n);
-      if (narrow || has_blocks(m, k)) {
-        const WorkSpace<T> factors(narrow ? 0 : k * kReflectors);
-        for (int64_t i = begin; i < end; ++i) {
-          const T* from = input.data_as<T>() + i * b.numel();
-          const auto to = rows_block(a.data_as<T>() + i * b.numel(), b.rows, b.columns, b.columns);
-          T* const scales = tau.data_as<T>() + i * k;
-          if (narrow) {
-            factor_narrow_rows<T>(rows_block(from, b.rows, b.columns, b.columns), to, scales);
-          } else {
-            copy_values(from, b.numel(), to.data);
-            factor_by_blocks(to, scales, factors.data());
-          }
-        }
+      if (is_narrow(m, n) || has_blocks(m, k)) {
+        for (int64_t i = begin; i < end; ++i)
+          factor_rows<T>(
+              rows_block<const T>(input.data_as<T>() + i * b.numel(), b.rows, b.columns, b.columns),
+              rows_block(a.data_as<T>() + i * b.numel(), b.rows, b.columns, b.columns),
+              tau.data_as<T>() + i * k);
         return;
       }
     }
