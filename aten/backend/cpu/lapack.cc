@@ -72,6 +72,10 @@ TREADLE_REAL(geev_, Text jobvl, Text jobvr, In n, void* a, In lda, void* wr, voi
              In ldvl, void* vr, In ldvr, void* work, In lwork, int* info, size_t, size_t)
 TREADLE_COMPLEX(geev_, Text jobvl, Text jobvr, In n, void* a, In lda, void* w, void* vl, In ldvl,
                 void* vr, In ldvr, void* work, In lwork, void* rwork, int* info, size_t, size_t)
+TREADLE_REAL(gebrd_, In m, In n, void* a, In lda, void* d, void* e, void* tauq, void* taup,
+             void* work, In lwork, int* info)
+TREADLE_REAL(bdsdc_, Text uplo, Text compq, In n, void* d, void* e, void* u, In ldu, void* vt,
+             In ldvt, void* q, int* iq, void* work, int* iwork, int* info, size_t, size_t)
 TREADLE_REAL(gesdd_, Text jobz, In m, In n, void* a, In lda, void* s, void* u, In ldu, void* vt,
              In ldvt, void* work, In lwork, int* iwork, int* info, size_t)
 TREADLE_COMPLEX(gesdd_, Text jobz, In m, In n, void* a, In lda, void* s, void* u, In ldu, void* vt,
@@ -361,6 +365,24 @@ int gesdd(char jobz, int m, int n, T* a, int lda, real_type<T>* s, T* u, int ldu
   return info;
 }
 
+template <class T>
+void gebrd(int m, int n, T* a, int lda, T* d, T* e, T* tauq, T* taup, Work<T>& work) {
+  int info = 0;
+  with_work(work, std::max(m, n), [&](T* memory, int size) {
+    of<T>(sgebrd_, dgebrd_)(&m, &n, a, &lda, d, e, tauq, taup, memory, &size, &info);
+  });
+}
+
+template <class T>
+int bdsdc(int n, T* d, T* e, T* u, int ldu, T* vt, int ldvt, Work<T>& work) {
+  int info = 0, unused = 0;
+  const double size = n;
+  of<T>(sbdsdc_, dbdsdc_)("U", "I", &n, d, e, u, &ldu, vt, &ldvt, nullptr, &unused,
+                          room(work.values, 3 * size * size + 4 * size),
+                          room(work.integers, 8 * size), &info, 1, 1);
+  return info;
+}
+
 #define TREADLE_INSTANTIATE(T)                                                               \
   template int getrf(int, int, T*, int, int*);                                               \
   template int potrf(char, int, T*, int);                                                    \
@@ -387,6 +409,10 @@ TREADLE_INSTANTIATE(std::complex<float>)
 TREADLE_INSTANTIATE(std::complex<double>)
 #undef TREADLE_INSTANTIATE
 
+template void gebrd(int, int, float*, int, float*, float*, float*, float*, Work<float>&);
+template void gebrd(int, int, double*, int, double*, double*, double*, double*, Work<double>&);
+template int bdsdc(int, float*, float*, float*, int, float*, int, Work<float>&);
+template int bdsdc(int, double*, double*, double*, int, double*, int, Work<double>&);
 template int stedc(char, int, float*, float*, float*, int, Work<float>&);
 template int stedc(char, int, double*, double*, double*, int, Work<double>&);
 

@@ -76,6 +76,12 @@ int stedc(char compz, int n, T* d, T* e, T* z, int ldz, Work<T>& work);
 // parts of a pair of conjugate vectors in two columns.
 template <class T>
 int geev(int n, T* a, int lda, std::complex<real_type<T>>* w, T* vr, int ldvr, Work<T>& work);
+// The bidiagonal matrix (d, with e above it) of a real matrix with m >= n, and its singular values
+// and vectors.
+template <class T>
+void gebrd(int m, int n, T* a, int lda, T* d, T* e, T* tauq, T* taup, Work<T>& work);
+template <class T>
+int bdsdc(int n, T* d, T* e, T* u, int ldu, T* vt, int ldvt, Work<T>& work);
 // `jobz`: N, S for the first min(m, n) vectors, A for all.
 template <class T>
 int gesdd(char jobz, int m, int n, T* a, int lda, real_type<T>* s, T* u, int ldu, T* vt, int ldvt,

@@ -177,6 +177,22 @@ def test_eigh(uplo: str, dtype: str, kind: str) -> None:
         assert np.abs(w - alone).max() < n * size, n
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("full", [True, False])
+def test_svd(full: bool, dtype: str, kind: str) -> None:
+    for m, n in [(128, 128), (127, 200), (170, 130), (130, 170), (257, 257), (400, 130)]:
+        a = _matrix(kind, m, n, dtype)
+        k, eps = min(m, n), np.finfo(dtype).eps
+        u, s, vh = _wide(*treadle.linalg.svd(treadle.from_numpy(a), full_matrices=full))
+        assert u.shape == (m, m if full else k) and vh.shape == (n if full else k, n)
+        assert np.abs((u[:, :k] * s) @ vh[:k] - a).max() < 10 * s[0] * eps, (m, n)
+        for q in (u, vh.T):
+            assert np.abs(q.T @ q - np.eye(q.shape[1])).max() < 40 * eps, (m, n)
+        theirs = np.linalg.svd(a.astype(np.float64), compute_uv=False)
+        assert (np.diff(s) <= 0).all() and np.abs(s - theirs).max() < 40 * s[0] * eps, (m, n)
+
+
 def test_sums_that_overflow() -> None:
     a = treadle.from_numpy(_matrix("random", 200, 200, "float32")) * 1e38
     lu, pivots = treadle.linalg.lu_factor(a)

@@ -60,6 +60,8 @@ def test_large_results_have_the_same_bits_at_any_thread_count() -> None:
         "solve": lambda: treadle.linalg.solve(square, square.t()),
         "solve_triangular": lambda: treadle.linalg.solve_triangular(square, square.t(), upper=True),
         "inv": lambda: treadle.linalg.inv(square),
+        "svd": lambda: treadle.linalg.svd(square)[0],
+        "lstsq": lambda: treadle.linalg.lstsq(narrow[:, :2], narrow[:, 2:])[0],
         "eigh": lambda: treadle.linalg.eigh(square)[1],
         "sum": lambda: x.sum(),
         "mean": lambda: x.mean(),

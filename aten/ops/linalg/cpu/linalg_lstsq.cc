@@ -1,8 +1,8 @@
 // linalg_lstsq: the X with the least |A X - B|, and among those the X with the least |X|.
 //
 // The results depend on the driver and on the rank that it finds. gels assumes full rank, gelsy
-// finds the rank by QR with column pivots, gelsd and gelss by singular values. Of a tall matrix, they
-// get the R.
+// finds the rank by QR with column pivots, gelsd and gelss by singular values. A tall matrix is
+// brought to its R first.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/ops/_linalg_lstsq.h"

@@ -152,6 +152,39 @@ void linalg_eig_cpu(const Tensor& a, bool compute_v, const Tensor& values, const
   require_convergence("linalg.eig", info);
 }
 
+// `a`, stored by columns, has at least as many rows. The columns of `u` may be more than those of
+// `a`, and `vt` is square. As LAPACK's gesdd, with the reflectors applied by blocks.
+template <class T>
+int svd_by_blocks(const Block<T>& a, T* values, const Block<T>& u, const Block<T>& vt,
+                  lapack::Work<T>& work) {
+  const int64_t m = a.rows, n = a.columns;
+  const int size = lapack_size(n);
+  const WorkSpace<T> beside(n), tau_u(n), tau_v(n), factors(n * kReflectors), inner_u(n * n),
+      inner_vt(n * n);
+  lapack::gebrd(lapack_size(m), size, a.data, lapack_size(m), values, beside.data(), tau_u.data(),
+                tau_v.data(), work);
+  const int failed =
+      lapack::bdsdc(size, values, beside.data(), inner_u.data(), size, inner_vt.data(), size, work);
+  const auto place = [&](const WorkSpace<T>& columns, const Block<T>& to) {
+    if (to.by_rows())
+      transpose_copy(columns.data(), n, n, n, to.data, to.row_stride);
+    else
+      for (int64_t j = 0; j < n; ++j) std::copy_n(columns.data() + j * n, n, &to.at(0, j));
+  };
+  for (int64_t i = 0; i < (u.by_rows() ? m : u.columns); ++i)
+    std::fill_n(u.data + i * u.pitch(), u.by_rows() ? u.columns : m, T(0));
+  place(inner_u, u);
+  for (int64_t j = n; j < u.columns; ++j) u.at(j, j) = T(1);
+  place(inner_vt, vt);
+
+  const Block<const T> left = a, right = a.part(0, 1, n - 1, n - 1).transposed();
+  reflector_factors(left, tau_u.data(), factors.data());
+  apply_reflectors(left, factors.data(), false, u);
+  reflector_factors(right, tau_v.data(), factors.data());
+  apply_reflectors(right, factors.data(), false, vt.part(0, 1, n, n - 1).transposed());
+  return failed;
+}
+
 template <class T>
 void linalg_svd_cpu(const Tensor& a, bool full_matrices, bool compute_uv, const Tensor& u,
                     const Tensor& s, const Tensor& vh) {
@@ -175,7 +208,28 @@ void linalg_svd_cpu(const Tensor& a, bool full_matrices, bool compute_uv, const 
     const WorkSpace<T> matrix(m * n), left(compute_uv ? m * width : 1),
         right(compute_uv ? height * n : 1);
     for (int64_t i = begin; i < end; ++i) {
-      transpose_copy(input.data_as<T>() + i * m * n, m, n, n, matrix.data(), m);
+      const T* const from = input.data_as<T>() + i * m * n;
+      if constexpr (!is_complex_type<T>) {
+        // LAPACK begins with QR where one side is much longer.
+        if (compute_uv && k >= 2 * kLeastBlocked && std::max(m, n) < k + k / 2 &&
+            is_in_range(from, m * n)) {
+          T* const scales = s.data_as<T>() + i * k;
+          const auto u_rows = rows_block(u.data_as<T>() + i * m * width, m, width, width),
+                     vh_rows = rows_block(vh.data_as<T>() + i * height * n, height, n, n);
+          if (m >= n) {
+            transpose_copy(from, m, n, n, matrix.data(), m);
+            const auto a_columns = rows_block(matrix.data(), n, m, m).transposed();
+            info[i] = svd_by_blocks(a_columns, scales, u_rows, vh_rows, work);
+          } else {  // rows are the columns of the transposed matrix
+            copy_values(from, m * n, matrix.data());
+            const auto a_columns = rows_block(matrix.data(), m, n, n).transposed();
+            info[i] =
+                svd_by_blocks(a_columns, scales, vh_rows.transposed(), u_rows.transposed(), work);
+          }
+          continue;
+        }
+      }
+      transpose_copy(from, m, n, n, matrix.data(), m);
       info[i] =
           lapack::gesdd(job, rows, columns, matrix.data(), rows, s.data_as<real_type<T>>() + i * k,
                         left.data(), rows, right.data(), lapack_size(height), work);
