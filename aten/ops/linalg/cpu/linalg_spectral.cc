@@ -166,13 +166,12 @@ int svd_by_blocks(const Block<T>& a, T* values, const Block<T>& u, const Block<T
   const int failed =
       lapack::bdsdc(size, values, beside.data(), inner_u.data(), size, inner_vt.data(), size, work);
   const auto place = [&](const WorkSpace<T>& columns, const Block<T>& to) {
+    const Block<T> memory = to.by_rows() ? to : to.transposed();
+    for (int64_t i = 0; i < memory.rows; ++i) std::fill_n(&memory.at(i, 0), memory.columns, T(0));
     if (to.by_rows())
-      transpose_copy(columns.data(), n, n, n, to.data, to.row_stride);
-    else
-      for (int64_t j = 0; j < n; ++j) std::copy_n(columns.data() + j * n, n, &to.at(0, j));
+      return transpose_copy(columns.data(), n, n, n, to.data, to.row_stride);
+    for (int64_t j = 0; j < n; ++j) std::copy_n(&columns[j * n], n, &to.at(0, j));
   };
-  for (int64_t i = 0; i < (u.by_rows() ? m : u.columns); ++i)
-    std::fill_n(u.data + i * u.pitch(), u.by_rows() ? u.columns : m, T(0));
   place(inner_u, u);
   for (int64_t j = n; j < u.columns; ++j) u.at(j, j) = T(1);
   place(inner_vt, vt);
