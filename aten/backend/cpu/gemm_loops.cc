@@ -368,9 +368,10 @@ struct Gemm {
     for (int64_t j0 = 0; j0 < b.columns(); j0 += kStrip) {
       const int64_t columns = std::min(kStrip, b.columns() - j0);
       const int64_t whole = columns / kLanes * kLanes;
+      const int64_t padded = (columns + kLanes - 1) / kLanes * kLanes;
       for (int64_t k0 = 0; k0 < a.cols; k0 += depth) {
         const int64_t last = std::min(a.cols, k0 + depth);
-        std::fill_n(sums, rows * kStrip, C(0));
+        for (int r = 0; r < rows; ++r) std::fill_n(sums + r * kStrip, padded, C(0));
         int64_t k = k0;
         const auto add = [&]<int kCount>(std::integral_constant<int, kCount>) HWY_ATTR {
           V x[rows][kCount];

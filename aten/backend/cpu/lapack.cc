@@ -66,10 +66,16 @@ TREADLE_REAL(syevd_, Text jobz, Text uplo, In n, void* a, In lda, void* w, void*
              int* iwork, In liwork, int* info, size_t, size_t)
 TREADLE_COMPLEX(heevd_, Text jobz, Text uplo, In n, void* a, In lda, void* w, void* work, In lwork,
                 void* rwork, In lrwork, int* iwork, In liwork, int* info, size_t, size_t)
+TREADLE_REAL(stedc_, Text compz, In n, void* d, void* e, void* z, In ldz, void* work, In lwork,
+             int* iwork, In liwork, int* info, size_t)
 TREADLE_REAL(geev_, Text jobvl, Text jobvr, In n, void* a, In lda, void* wr, void* wi, void* vl,
              In ldvl, void* vr, In ldvr, void* work, In lwork, int* info, size_t, size_t)
 TREADLE_COMPLEX(geev_, Text jobvl, Text jobvr, In n, void* a, In lda, void* w, void* vl, In ldvl,
                 void* vr, In ldvr, void* work, In lwork, void* rwork, int* info, size_t, size_t)
+TREADLE_REAL(gebrd_, In m, In n, void* a, In lda, void* d, void* e, void* tauq, void* taup,
+             void* work, In lwork, int* info)
+TREADLE_REAL(bdsdc_, Text uplo, Text compq, In n, void* d, void* e, void* u, In ldu, void* vt,
+             In ldvt, void* q, int* iq, void* work, int* iwork, int* info, size_t, size_t)
 TREADLE_REAL(gesdd_, Text jobz, In m, In n, void* a, In lda, void* s, void* u, In ldu, void* vt,
              In ldvt, void* work, In lwork, int* iwork, int* info, size_t)
 TREADLE_COMPLEX(gesdd_, Text jobz, In m, In n, void* a, In lda, void* s, void* u, In ldu, void* vt,
@@ -197,19 +203,21 @@ int sytrs(bool hermitian, char uplo, int n, int nrhs, const T* a, int lda, const
 }
 
 template <class T>
-void trsm_rows(bool left, bool upper, bool unit, int m, int n, const T* a, int lda, T* b, int ldb) {
+void trsm_rows(bool left, bool upper, bool transposed, bool unit, int m, int n, const T* a, int lda,
+               T* b, int ldb) {
   const auto side = left ? CblasLeft : CblasRight;
   const auto uplo = upper ? CblasUpper : CblasLower;
+  const auto trans = transposed ? CblasTrans : CblasNoTrans;
   const auto diag = unit ? CblasUnit : CblasNonUnit;
   const T one(1);
   if constexpr (std::is_same_v<T, float>)
-    cblas_strsm(CblasRowMajor, side, uplo, CblasNoTrans, diag, m, n, one, a, lda, b, ldb);
+    cblas_strsm(CblasRowMajor, side, uplo, trans, diag, m, n, one, a, lda, b, ldb);
   else if constexpr (std::is_same_v<T, double>)
-    cblas_dtrsm(CblasRowMajor, side, uplo, CblasNoTrans, diag, m, n, one, a, lda, b, ldb);
+    cblas_dtrsm(CblasRowMajor, side, uplo, trans, diag, m, n, one, a, lda, b, ldb);
   else if constexpr (std::is_same_v<T, std::complex<float>>)
-    cblas_ctrsm(CblasRowMajor, side, uplo, CblasNoTrans, diag, m, n, &one, a, lda, b, ldb);
+    cblas_ctrsm(CblasRowMajor, side, uplo, trans, diag, m, n, &one, a, lda, b, ldb);
   else
-    cblas_ztrsm(CblasRowMajor, side, uplo, CblasNoTrans, diag, m, n, &one, a, lda, b, ldb);
+    cblas_ztrsm(CblasRowMajor, side, uplo, trans, diag, m, n, &one, a, lda, b, ldb);
 }
 
 template <class T>
@@ -298,6 +306,18 @@ int syevd(char jobz, char uplo, int n, T* a, int lda, real_type<T>* w, Work<T>& 
 }
 
 template <class T>
+int stedc(char compz, int n, T* d, T* e, T* z, int ldz, Work<T>& work) {
+  int info = 0;
+  const double size = n;
+  int liwork = compz == 'N' ? 1 : length(3 + 5 * size);
+  int* const integers = room(work.integers, liwork);
+  with_work(work, compz == 'N' ? 1 : 1 + 4 * size + size * size, [&](T* memory, int lwork) {
+    of<T>(sstedc_, dstedc_)(&compz, &n, d, e, z, &ldz, memory, &lwork, integers, &liwork, &info, 1);
+  });
+  return info;
+}
+
+template <class T>
 int geev(int n, T* a, int lda, std::complex<real_type<T>>* w, T* vr, int ldvr, Work<T>& work) {
   int info = 0;
   const char left = 'N', right = vr ? 'V' : 'N';
@@ -345,6 +365,24 @@ int gesdd(char jobz, int m, int n, T* a, int lda, real_type<T>* s, T* u, int ldu
   return info;
 }
 
+template <class T>
+void gebrd(int m, int n, T* a, int lda, T* d, T* e, T* tauq, T* taup, Work<T>& work) {
+  int info = 0;
+  with_work(work, std::max(m, n), [&](T* memory, int size) {
+    of<T>(sgebrd_, dgebrd_)(&m, &n, a, &lda, d, e, tauq, taup, memory, &size, &info);
+  });
+}
+
+template <class T>
+int bdsdc(int n, T* d, T* e, T* u, int ldu, T* vt, int ldvt, Work<T>& work) {
+  int info = 0, unused = 0;
+  const double size = n;
+  of<T>(sbdsdc_, dbdsdc_)("U", "I", &n, d, e, u, &ldu, vt, &ldvt, nullptr, &unused,
+                          room(work.values, 3 * size * size + 4 * size),
+                          room(work.integers, 8 * size), &info, 1, 1);
+  return info;
+}
+
 #define TREADLE_INSTANTIATE(T)                                                               \
   template int getrf(int, int, T*, int, int*);                                               \
   template int potrf(char, int, T*, int);                                                    \
@@ -354,7 +392,7 @@ int gesdd(char jobz, int m, int n, T* a, int lda, real_type<T>* s, T* u, int ldu
   template int ormqr(char, char, int, int, int, const T*, int, const T*, T*, int, Work<T>&); \
   template int getrs(char, int, int, const T*, int, const int*, T*, int);                    \
   template int sytrs(bool, char, int, int, const T*, int, const int*, T*, int);              \
-  template void trsm_rows(bool, bool, bool, int, int, const T*, int, T*, int);               \
+  template void trsm_rows(bool, bool, bool, bool, int, int, const T*, int, T*, int);         \
   template int gels(int, int, int, T*, int, T*, int, Work<T>&);                              \
   template int gelsy(int, int, int, T*, int, T*, int, int*, real_type<T>, int*, Work<T>&);   \
   template int gelsd(int, int, int, T*, int, T*, int, real_type<T>*, real_type<T>, int*,     \
@@ -370,5 +408,12 @@ TREADLE_INSTANTIATE(double)
 TREADLE_INSTANTIATE(std::complex<float>)
 TREADLE_INSTANTIATE(std::complex<double>)
 #undef TREADLE_INSTANTIATE
+
+template void gebrd(int, int, float*, int, float*, float*, float*, float*, Work<float>&);
+template void gebrd(int, int, double*, int, double*, double*, double*, double*, Work<double>&);
+template int bdsdc(int, float*, float*, float*, int, float*, int, Work<float>&);
+template int bdsdc(int, double*, double*, double*, int, double*, int, Work<double>&);
+template int stedc(char, int, float*, float*, float*, int, Work<float>&);
+template int stedc(char, int, double*, double*, double*, int, Work<double>&);
 
 }  // namespace treadle::cpu::lapack

@@ -46,9 +46,11 @@ int getrs(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T
 template <class T>
 int sytrs(bool hermitian, char uplo, int n, int nrhs, const T* a, int lda, const int* pivots, T* b,
           int ldb);
-// Row-major, unlike the others: b (m, n) becomes the solution of the triangular system.
+// Row-major, unlike the others: b (m, n) becomes the solution of the system of a triangular matrix,
+// or of the transposed one.
 template <class T>
-void trsm_rows(bool left, bool upper, bool unit, int m, int n, const T* a, int lda, T* b, int ldb);
+void trsm_rows(bool left, bool upper, bool transposed, bool unit, int m, int n, const T* a, int lda,
+               T* b, int ldb);
 
 // Least squares.
 template <class T>
@@ -66,10 +68,20 @@ int gelss(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, real_type<T>* s,
 // Spectra. `jobz`: N for the values alone, V for the vectors, which replace `a`.
 template <class T>
 int syevd(char jobz, char uplo, int n, T* a, int lda, real_type<T>* w, Work<T>& work);
+// Of a real tridiagonal matrix: d, with e beside it. `compz`: N, or I for the vectors in the
+// columns of z.
+template <class T>
+int stedc(char compz, int n, T* d, T* e, T* z, int ldz, Work<T>& work);
 // Right eigenvectors, or none if `vr` is null. For real types `vr` holds the real and imaginary
 // parts of a pair of conjugate vectors in two columns.
 template <class T>
 int geev(int n, T* a, int lda, std::complex<real_type<T>>* w, T* vr, int ldvr, Work<T>& work);
+// The bidiagonal matrix (d, with e above it) of a real matrix with m >= n, and its singular values
+// and vectors.
+template <class T>
+void gebrd(int m, int n, T* a, int lda, T* d, T* e, T* tauq, T* taup, Work<T>& work);
+template <class T>
+int bdsdc(int n, T* d, T* e, T* u, int ldu, T* vt, int ldvt, Work<T>& work);
 // `jobz`: N, S for the first min(m, n) vectors, A for all.
 template <class T>
 int gesdd(char jobz, int m, int n, T* a, int lda, real_type<T>* s, T* u, int ldu, T* vt, int ldvt,

@@ -45,7 +45,24 @@ def test_large_results_have_the_same_bits_at_any_thread_count() -> None:
     m = treadle.from_numpy(rng.standard_normal((257, 511)).astype(np.float32))
     images = treadle.from_numpy(rng.standard_normal((5, 3, 33, 31)).astype(np.float32))
     weight = treadle.from_numpy(rng.standard_normal((7, 3, 3, 3)).astype(np.float32))
+    narrow = x[:300_000].reshape(-1, 3)
+    square = treadle.from_numpy(rng.standard_normal((300, 300)))
+    qr, tau = treadle.geqrf(square)
     calls = {
+        "geqrf": lambda: treadle.geqrf(square)[0],
+        "geqrf of few columns": lambda: treadle.geqrf(narrow)[0],
+        "qr": lambda: treadle.linalg.qr(square)[0],
+        "ormqr": lambda: treadle.ormqr(qr, tau, square, left=False),
+        "householder_product": lambda: treadle.linalg.householder_product(qr, tau),
+        "lu": lambda: treadle.linalg.lu_factor(m)[0],
+        "cholesky": lambda: treadle.linalg.cholesky(square @ square.t()),
+        "ldl": lambda: treadle.linalg.ldl_factor(square + square.t())[0],
+        "solve": lambda: treadle.linalg.solve(square, square.t()),
+        "solve_triangular": lambda: treadle.linalg.solve_triangular(square, square.t(), upper=True),
+        "inv": lambda: treadle.linalg.inv(square),
+        "svd": lambda: treadle.linalg.svd(square)[0],
+        "lstsq": lambda: treadle.linalg.lstsq(narrow[:, :2], narrow[:, 2:])[0],
+        "eigh": lambda: treadle.linalg.eigh(square)[1],
         "sum": lambda: x.sum(),
         "mean": lambda: x.mean(),
         "var": lambda: x.var(),

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cmath>
 #include <vector>
@@ -54,6 +55,11 @@ void for_each_matrix(int64_t count, double work, F&& f) {
 
 inline double cube(int64_t n) { return static_cast<double>(n) * n * n; }
 
+// A grain of rows for loops that copy them.
+inline int64_t rows_of_copy(int64_t columns) {
+  return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, columns));
+}
+
 // to[j * ldto + i] = from[i * ldfrom + j] for i < rows, j < columns.
 template <class T>
 void transpose_copy(const T* from, int64_t rows, int64_t columns, int64_t ldfrom, T* to,
@@ -61,8 +67,11 @@ void transpose_copy(const T* from, int64_t rows, int64_t columns, int64_t ldfrom
   constexpr int64_t kSmall = 64, kItem = sizeof(T);  // small matrices are not worth the call
   if (rows * columns > kSmall) {
     const TransposedPlane plane{columns, rows, ldto * kItem, ldfrom * kItem, kItem};
-    return transpose_rows(plane, reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from),
-                          0, columns);
+    const int64_t band = transpose_band(kItem), grain = rows_of_copy(rows) + band - 1;
+    return parallel_for(columns, grain / band * band, [&](int64_t begin, int64_t end) {
+      transpose_rows(plane, reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from), begin,
+                     end);
+    });
   }
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) to[j * ldto + i] = from[i * ldfrom + j];
@@ -77,15 +86,43 @@ inline Tensor own_matrices(const Tensor& t) {
 
 template <class T>
 bool all_finite(const T* values, int64_t count) {
-  // A sum of products with 0 is 0 unless one of the factors is not finite.
-  real_type<T> sum(0);
-  for (int64_t i = 0; i < count; ++i) {
-    if constexpr (is_complex_type<T>)
-      sum += values[i].real() * real_type<T>(0) + values[i].imag() * real_type<T>(0);
-    else
-      sum += values[i] * T(0);
-  }
-  return sum == real_type<T>(0);
+  using R = real_type<T>;
+  constexpr int64_t kGrain = 1 << 16, kLanes = 16;  // sums that do not wait for each other
+  const R* const parts = reinterpret_cast<const R*>(values);
+  std::atomic<bool> finite{true};
+  parallel_for(count * (sizeof(T) / sizeof(R)), kGrain, [&](int64_t begin, int64_t end) {
+    // A sum of products with 0 is 0 unless one of the factors is not finite.
+    R sums[kLanes] = {};
+    int64_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int64_t l = 0; l < kLanes; ++l) sums[l] += parts[i + l] * R(0);
+    }
+    for (; i < end; ++i) sums[0] += parts[i] * R(0);
+    for (int64_t l = 1; l < kLanes; ++l) sums[0] += sums[l];
+    if (!(sums[0] == R(0))) finite.store(false, std::memory_order_relaxed);
+  });
+  return finite.load(std::memory_order_relaxed);
+}
+
+template <class T>
+void copy_values(const T* from, int64_t count, T* to) {
+  parallel_for(count, 32768, [&](int64_t begin, int64_t end) {
+    std::copy_n(from + begin, end - begin, to + begin);
+  });
+}
+
+// The square matrix `to` gets one triangle of `from`, which may be the same, and zeros elsewhere.
+template <class T>
+void copy_triangle(const T* from, int64_t n, bool upper, T* to) {
+  parallel_for(n, rows_of_copy(n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = upper ? i : 0, last = upper ? n : i + 1;
+      T* const row = to + i * n;
+      std::fill_n(row, first, T(0));
+      if (to != from) std::copy_n(from + i * n + first, last - first, row + first);
+      std::fill_n(row + last, n - last, T(0));
+    }
+  });
 }
 
 template <class T>

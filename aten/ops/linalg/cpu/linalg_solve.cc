@@ -6,6 +6,7 @@
 #include "aten/ops/_lu_permutation.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/linalg/cpu/linalg.h"
+#include "aten/ops/linalg/cpu/lu.h"
 #include "aten/ops/linalg/kernel_errors.h"
 #include "aten/ops/linalg/shape.h"
 #include "aten/ops/linalg_ldl_solve.h"
@@ -29,6 +30,24 @@ IntList batch_of(const Tensor& t, size_t last) {
   return t.sizes().slice(0, t.sizes().size() - last);
 }
 
+// b becomes the x with A x = b, or x A = b, where P A = L U.
+template <class T>
+void solve_factored(Block<const T> lu, const int* pivots, bool left, const Block<T>& b) {
+  if (left) {
+    exchange_rows(b, pivots, lu.rows);
+    solve_triangle<T>(lu, false, true, b);
+    solve_triangle<T>(lu, true, false, b);
+    return;
+  }
+  solve_triangle<T>(lu.transposed(), false, false, b.transposed());
+  solve_triangle<T>(lu.transposed(), true, true, b.transposed());
+  parallel_for(b.rows, rows_of_copy(b.columns), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t j = lu.rows - 1; j >= 0; --j) std::swap(b.at(i, j), b.at(i, pivots[j] - 1));
+    }
+  });
+}
+
 template <class T>
 void linalg_solve_cpu(const Tensor& a, const Tensor& b, bool left, const Tensor& out,
                       const Tensor& info) {
@@ -41,49 +60,67 @@ void linalg_solve_cpu(const Tensor& a, const Tensor& b, bool left, const Tensor&
     std::fill_n(info.data_as<int>(), info.numel(), 0);
     return;
   }
+  const bool by_blocks = n >= kLeastBlocked;  // real numbers
   const WorkSpace<T> factors(matrices.numel());
   std::vector<int> pivots(batch.count * n);
   for_each_matrix(batch.count, cube(n), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T* from = matrices.data_as<T>() + i * n * n;
       T* to = factors.data() + i * n * n;
+      int& failed = info.data_as<int>()[i];
+      failed = 0;
+      if (!all_finite(from, n * n)) continue;
+      if constexpr (!is_complex_type<T>) {
+        if (by_blocks) {
+          copy_values(from, n * n, to);
+          failed = lu_by_blocks(rows_block(to, n, n, n), &pivots[i * n]);
+          continue;
+        }
+      }
       // X A = B is A^T X^T = B^T, and a row-major matrix read by columns is transposed.
       if (left)
         transpose_copy(from, n, n, n, to, n);
       else
         std::copy_n(from, n * n, to);
-      int& failed = info.data_as<int>()[i];
-      failed = all_finite(from, n * n) ? lapack::getrf(size, size, to, lead, &pivots[i * n]) : 0;
+      failed = lapack::getrf(size, size, to, lead, &pivots[i * n]);
     }
   });
   if (out.numel() == 0) return;
   const size_t last = vector ? 1 : 2;
   const BatchMap of_a(batch_of(out, last), batch_of(a, 2)),
       of_b(batch_of(out, last), batch_of(b, last));
-  for_each_matrix(out.numel() / (n * k), static_cast<double>(n) * n * k,
-                  [&](int64_t begin, int64_t end) {
-                    const WorkSpace<T> columns(n * k);
-                    for (int64_t i = begin; i < end; ++i) {
-                      const int64_t at = of_a(i);
-                      const T* from = sides.data_as<T>() + of_b(i) * n * k;
-                      T* const to = out.data_as<T>() + i * n * k;
-                      if (info.data_as<int>()[at] != 0 ||
-                          !all_finite(matrices.data_as<T>() + at * n * n, n * n)) {
-                        std::fill_n(to, n * k, quiet_nan<T>());
-                        continue;
-                      }
-                      const T* const lu = factors.data() + at * n * n;
-                      const int* const pivot = &pivots[at * n];
-                      if (!left || k == 1) {  // B is as LAPACK reads it
-                        std::copy_n(from, n * k, to);
-                        lapack::getrs('N', size, count, lu, lead, pivot, to, lead);
-                      } else {
-                        transpose_copy(from, n, k, k, columns.data(), n);
-                        lapack::getrs('N', size, count, lu, lead, pivot, columns.data(), lead);
-                        transpose_copy(columns.data(), k, n, n, to, k);
-                      }
-                    }
-                  });
+  for_each_matrix(
+      out.numel() / (n * k), static_cast<double>(n) * n * k, [&](int64_t begin, int64_t end) {
+        const WorkSpace<T> columns(n * k);
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t at = of_a(i);
+          const T* from = sides.data_as<T>() + of_b(i) * n * k;
+          T* const to = out.data_as<T>() + i * n * k;
+          if (info.data_as<int>()[at] != 0 ||
+              !all_finite(matrices.data_as<T>() + at * n * n, n * n)) {
+            std::fill_n(to, n * k, quiet_nan<T>());
+            continue;
+          }
+          const T* const lu = factors.data() + at * n * n;
+          const int* const pivot = &pivots[at * n];
+          if constexpr (!is_complex_type<T>) {
+            if (by_blocks) {
+              copy_values(from, n * k, to);
+              const auto result = left ? rows_block(to, n, k, k) : rows_block(to, k, n, n);
+              solve_factored<T>(rows_block<const T>(lu, n, n, n), pivot, left, result);
+              continue;
+            }
+          }
+          if (!left || k == 1) {  // B is as LAPACK reads it
+            std::copy_n(from, n * k, to);
+            lapack::getrs('N', size, count, lu, lead, pivot, to, lead);
+          } else {
+            transpose_copy(from, n, k, k, columns.data(), n);
+            lapack::getrs('N', size, count, lu, lead, pivot, columns.data(), lead);
+            transpose_copy(columns.data(), k, n, n, to, k);
+          }
+        }
+      });
 }
 
 template <class T>
@@ -97,8 +134,20 @@ void solve_triangular_cpu(const Tensor& a, const Tensor& b, bool upper, bool lef
   for_each_matrix(out.numel() / (rows * columns), cost, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       T* const to = out.data_as<T>() + i * rows * columns;
-      std::copy_n(sides.data_as<T>() + of_b(i) * rows * columns, rows * columns, to);
-      lapack::trsm_rows(left, upper, unitriangular, lapack_size(rows), lapack_size(columns),
+      copy_values(sides.data_as<T>() + of_b(i) * rows * columns, rows * columns, to);
+      if constexpr (!is_complex_type<T>) {
+        if (n >= kLeastBlocked) {
+          const auto triangle =
+              rows_block<const T>(matrices.data_as<T>() + of_a(i) * n * n, n, n, n);
+          const auto result = rows_block(to, rows, columns, columns);
+          if (left)
+            solve_triangle<T>(triangle, upper, unitriangular, result);
+          else
+            solve_triangle<T>(triangle.transposed(), !upper, unitriangular, result.transposed());
+          continue;
+        }
+      }
+      lapack::trsm_rows(left, upper, false, unitriangular, lapack_size(rows), lapack_size(columns),
                         matrices.data_as<T>() + of_a(i) * n * n, lapack_size(n), to,
                         lapack_size(columns));
     }
