@@ -122,7 +122,7 @@ struct ReduceLoops {
     // fill the lanes, which are in memory: a lane is not read soon after it was written alone.
     constexpr bool kAnyOrder = std::is_integral_v<T> && kHasInit;
     if constexpr (kAnyOrder) {
-      if (n < 2 * kWidth) return put(acc, fold_in_order(Fn::template init<V>(), p, n));
+      if (n < 4 * kWidth) return put(acc, fold_in_order(Fn::template init<V>(), p, n));
     }
     V lanes[kAccumulators];
     int64_t i = 0;

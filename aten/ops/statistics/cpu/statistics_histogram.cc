@@ -22,7 +22,8 @@ template <class C, class F>
 std::vector<C> counted(int64_t elements, int64_t bins, F&& counts) {
   constexpr int64_t kPieces = 16;
   const int64_t least = std::max<int64_t>(kGrain, bins);
-  const int64_t size = std::max<int64_t>(least, (elements + kPieces - 1) / kPieces);
+  const int64_t most = std::max<int64_t>(least, (elements + kPieces - 1) / kPieces);
+  const int64_t size = std::max<int64_t>(1, piece_length(elements, most));
   const int64_t pieces = std::max<int64_t>(1, (elements + size - 1) / size);
   std::vector<std::vector<C>> parts(pieces);
   parallel_chunks(pieces, [&](int64_t p) {
@@ -81,36 +82,70 @@ void histc_cpu(const Tensor& self, int64_t bins, const Scalar& min, const Scalar
     to[b] = static_cast<T>(static_cast<compute_type<T>>(static_cast<double>(counts[b])));
 }
 
+// The bins between given edges. Most edges are nearly equally far apart: then a division says which
+// bin to look at first.
+template <class T>
+class Edges {
+ public:
+  Edges(const T* edges, int64_t count) : edges_(edges, edges + count), last_(count - 2) {
+    check_edges(edges, count);
+    const T width = (edges_.back() - edges_.front()) / static_cast<T>(bins());
+    scale_ = T(1) / width;
+    is_even_ = std::isfinite(width) && std::isfinite(scale_);
+    for (int64_t i = 0; i < count && is_even_; ++i)
+      is_even_ = std::abs(edges_[i] - edges_.front() - width * static_cast<T>(i)) < width;
+  }
+  int64_t bins() const { return last_ + 1; }
+  bool contain(T v) const { return (v >= edges_.front()) & (v <= edges_.back()); }
+  // The first or the last bin for what they do not contain.
+  int64_t of(T value) const {
+    const T v = std::min(std::max(edges_.front(), value), edges_.back());
+    int64_t bin;
+    if (is_even_) {
+      bin = std::min(static_cast<int64_t>((v - edges_.front()) * scale_), last_);
+      while (v < edges_[bin]) --bin;
+      while (bin < last_ && v >= edges_[bin + 1]) ++bin;
+    } else {
+      bin = std::upper_bound(edges_.begin(), edges_.end(), v) - edges_.begin() - 1;
+    }
+    return std::min(bin, last_);
+  }
+
+ private:
+  std::vector<T> edges_;
+  int64_t last_;
+  T scale_;
+  bool is_even_;
+};
+
 template <class T>
 void histogramdd_cpu(const Tensor& self, TensorList bins, const Tensor& weight, const Tensor& out) {
   const int64_t points = self.size(0), dims = self.size(1), cells = out.numel();
   if (cells == 0) return;
   const Tensor input = aten::contiguous(self);
   const Tensor weights = weight.defined() ? aten::contiguous(weight) : Tensor();
-  std::vector<std::vector<T>> edges;
+  std::vector<Edges<T>> edges;
   for (const Tensor& b : bins) {
     const Tensor own = aten::contiguous(b);
-    edges.emplace_back(own.data_as<T>(), own.data_as<T>() + own.numel());
-    check_edges(edges.back().data(), own.numel());
+    edges.emplace_back(own.data_as<T>(), own.numel());
   }
   const T* const from = input.data_as<T>();
   const T* const factors = weights.defined() ? weights.data_as<T>() : nullptr;
-  const auto sums = counted<double>(points, cells, [&](int64_t begin, int64_t end, double* count) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t cell = 0;
-      bool inside = true;
-      for (int64_t d = 0; d < dims && inside; ++d) {
-        const std::vector<T>& e = edges[d];
-        const T v = from[i * dims + d];
-        inside = v >= e.front() && v <= e.back();
-        if (!inside) break;
-        const int64_t last = static_cast<int64_t>(e.size()) - 2;
-        const int64_t bin = std::upper_bound(e.begin(), e.end(), v) - e.begin() - 1;
-        cell = cell * (last + 1) + std::min(bin, last);
-      }
-      if (inside) count[cell] += factors ? static_cast<double>(factors[i]) : 1.0;
-    }
-  });
+  // What is outside has a cell of its own behind the others: a branch would often be mistaken.
+  const auto sums =
+      counted<double>(points, cells + 1, [&](int64_t begin, int64_t end, double* count) {
+        for (int64_t i = begin; i < end; ++i) {
+          int64_t cell = 0;
+          bool inside = true;
+          for (int64_t d = 0; d < dims; ++d) {
+            const T v = from[i * dims + d];
+            inside &= edges[d].contain(v);
+            cell = cell * edges[d].bins() + edges[d].of(v);
+          }
+          const int64_t place = cells ^ ((cell ^ cells) & -static_cast<int64_t>(inside));
+          count[place] += factors ? static_cast<double>(factors[i]) : 1.0;
+        }
+      });
   T* const to = out.data_as<T>();
   for (int64_t c = 0; c < cells; ++c) to[c] = static_cast<T>(sums[c]);
 }
