@@ -241,9 +241,9 @@ class Reduction {
     const int64_t chunks = (call_.reduced + kChunk - 1) / kChunk;
     if (chunks == 1) {
       const bool in_place = is_read_in_place(call_.reduced_in_strides.back());
-      const bool short_rows = call_.reduced_sizes.size() == 1 &&
-                              (in_place ? call_.reduced <= kPiece
-                                        : call_.reduced < kRowsAtOnce * kLanes);
+      const bool short_rows =
+          call_.reduced_sizes.size() == 1 &&
+          (in_place ? call_.reduced <= kPiece : call_.reduced < kRowsAtOnce * kLanes);
       parallel_for(call_.outputs, std::max<int64_t>(1, kChunk / 2 / call_.reduced),
                    [&](int64_t begin, int64_t end) {
                      alignas(64) char acc[kBuffer * kMaxItem];

@@ -5,6 +5,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <limits>
 
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/_histogramdd.h"
@@ -82,39 +83,38 @@ void histc_cpu(const Tensor& self, int64_t bins, const Scalar& min, const Scalar
     to[b] = static_cast<T>(static_cast<compute_type<T>>(static_cast<double>(counts[b])));
 }
 
-// The bins between given edges. Most edges are nearly equally far apart: then a division says which
-// bin to look at first.
+// The bins between given edges. Most edges are nearly equally far apart: then a product says which
+// bin to look at first, and it or one beside it is the one.
 template <class T>
 class Edges {
  public:
-  Edges(const T* edges, int64_t count) : edges_(edges, edges + count), last_(count - 2) {
+  Edges(const T* edges, int64_t count)
+      : edges_(edges, edges + count), last_(count - 2), low_(edges_[0]), high_(edges_.back()) {
     check_edges(edges, count);
-    const T width = (edges_.back() - edges_.front()) / static_cast<T>(bins());
+    const T width = (high_ - low_) / static_cast<T>(bins());
     scale_ = T(1) / width;
-    is_even_ = std::isfinite(width) && std::isfinite(scale_);
+    is_even_ = std::isfinite(width) && std::isfinite(scale_) &&
+               static_cast<T>(bins()) * std::numeric_limits<T>::epsilon() < T(0.0625);
     for (int64_t i = 0; i < count && is_even_; ++i)
-      is_even_ = std::abs(edges_[i] - edges_.front() - width * static_cast<T>(i)) < width;
+      is_even_ = std::abs(edges_[i] - low_ - width * static_cast<T>(i)) < width / 4;
   }
   int64_t bins() const { return last_ + 1; }
-  bool contain(T v) const { return (v >= edges_.front()) & (v <= edges_.back()); }
+  bool contain(T v) const { return (v >= low_) & (v <= high_); }
   // The first or the last bin for what they do not contain.
   int64_t of(T value) const {
-    const T v = std::min(std::max(edges_.front(), value), edges_.back());
-    int64_t bin;
-    if (is_even_) {
-      bin = std::min(static_cast<int64_t>((v - edges_.front()) * scale_), last_);
-      while (v < edges_[bin]) --bin;
-      while (bin < last_ && v >= edges_[bin + 1]) ++bin;
-    } else {
-      bin = std::upper_bound(edges_.begin(), edges_.end(), v) - edges_.begin() - 1;
+    const T above = value > low_ ? value : low_, v = above < high_ ? above : high_;
+    if (is_even_) {  // without branches, which would often be mistaken
+      int64_t bin = std::min(static_cast<int64_t>((v - low_) * scale_), last_);
+      bin -= v < edges_[bin];
+      return bin + ((bin < last_) & (v >= edges_[bin + 1]));
     }
-    return std::min(bin, last_);
+    return std::min(std::upper_bound(edges_.begin(), edges_.end(), v) - edges_.begin() - 1, last_);
   }
 
  private:
   std::vector<T> edges_;
   int64_t last_;
-  T scale_;
+  T low_, high_, scale_;
   bool is_even_;
 };
 
@@ -131,9 +131,12 @@ void histogramdd_cpu(const Tensor& self, TensorList bins, const Tensor& weight, 
   }
   const T* const from = input.data_as<T>();
   const T* const factors = weights.defined() ? weights.data_as<T>() : nullptr;
-  // What is outside has a cell of its own behind the others: a branch would often be mistaken.
+  // What is outside has a cell of its own behind the others.
+  // Several tables share the work, as in count_bins.
+  constexpr int64_t kTables = 4, kSmall = 2048;
+  const int64_t pitch = cells + 1, mask = pitch <= kSmall ? kTables - 1 : 0;
   const auto sums =
-      counted<double>(points, cells + 1, [&](int64_t begin, int64_t end, double* count) {
+      counted<double>(points, pitch * (mask + 1), [&](int64_t begin, int64_t end, double* count) {
         for (int64_t i = begin; i < end; ++i) {
           int64_t cell = 0;
           bool inside = true;
@@ -143,11 +146,15 @@ void histogramdd_cpu(const Tensor& self, TensorList bins, const Tensor& weight, 
             cell = cell * edges[d].bins() + edges[d].of(v);
           }
           const int64_t place = cells ^ ((cell ^ cells) & -static_cast<int64_t>(inside));
-          count[place] += factors ? static_cast<double>(factors[i]) : 1.0;
+          count[(i & mask) * pitch + place] += factors ? static_cast<double>(factors[i]) : 1.0;
         }
       });
   T* const to = out.data_as<T>();
-  for (int64_t c = 0; c < cells; ++c) to[c] = static_cast<T>(sums[c]);
+  for (int64_t c = 0; c < cells; ++c) {
+    double sum = 0;
+    for (int64_t t = 0; t <= mask; ++t) sum += sums[t * pitch + c];
+    to[c] = static_cast<T>(sum);
+  }
 }
 
 const auto histc_registered = register_kernels<aten::ops::histc, DeviceType::CPU>(
