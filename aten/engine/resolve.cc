@@ -14,7 +14,7 @@
 #include "aten/engine/promotion.h"
 #include "aten/engine/stored_types.h"
 #include "aten/engine/structured.h"
-#include "aten/ops/conj_physical.h"
+#include "aten/ops/_conj_physical.h"
 #include "aten/ops/neg.h"
 #include "core/dispatch/dispatcher.h"
 #include "core/schema/function_schema.h"
@@ -29,7 +29,7 @@ namespace {
 
 Tensor turned(Tensor t, bool conjugated, bool negated) {
   const ExcludeLayers unrecorded(Layer::Autograd);
-  if (conjugated && t.is_complex()) t = aten::conj_physical(t);
+  if (conjugated && t.is_complex()) t = aten::_conj_physical(t);
   return negated ? aten::neg(t) : t;
 }
 

@@ -14,23 +14,26 @@
 HWY_BEFORE_NAMESPACE();
 namespace treadle::simd::HWY_NAMESPACE {
 
-// q of erfc(x) = exp(-x^2) q(t) / (1 + 2x), t = (x - 2) / (x + 2); fitted on 0 <= x <= 10.2.
-template <class T>
-HWY_INLINE Vec<T> erfc_polynomial(Vec<T> t) {
-  constexpr T kQ[] = {T(7.9351516940042e-05),  T(1.6925304757917e-04),  T(-4.0071873991330e-04),
-                      T(-1.4206321233598e-03), T(1.2527163914520e-03),  T(8.7090271116811e-03),
-                      T(-8.0308754705396e-03), T(-5.4217815596076e-02), T(1.6405104060988e-01),
-                      T(-1.6603052242704e-01), T(-9.2763820663843e-02), T(1.2769783826877e+00)};
-  return polynomial(kQ, t);
-}
-// erfc(x) for x >= 0, to 2^-29.9 of it where it is a float's.
+// erfc(x) for x >= 0, to 2^-29.9 of it where it is a float's: exp(-x^2) q(t) / (1 + 2x) with t =
+// (x - 2) / (x + 2); q was fitted on 0 <= x <= 10.2.
 HWY_INLINE Vec<double> erfc_positive(Vec<double> x) {
+  constexpr double kQ[] = {7.9351516940042e-05,  1.6925304757917e-04,  -4.0071873991330e-04,
+                           -1.4206321233598e-03, 1.2527163914520e-03,  8.7090271116811e-03,
+                           -8.0308754705396e-03, -5.4217815596076e-02, 1.6405104060988e-01,
+                           -1.6603052242704e-01, -9.2763820663843e-02, 1.2769783826877e+00};
   x = where(x > set(11.0), set(11.0), x);
   // One division: of 1 by both denominators.
   const Vec<double> far = x + set(2.0), scale = set(1.0) + x + x;
   const Vec<double> inverse = set(1.0) / (far * scale);
-  const Vec<double> q = erfc_polynomial((x - set(2.0)) * scale * inverse);
+  const Vec<double> q = polynomial(kQ, Vec<double>((x - set(2.0)) * scale * inverse));
   return exp2_of_float(x * x * set(-std::numbers::log2e)) * q * far * inverse;
+}
+// ndtr(-x) for x >= 0, to 2^-29.9 of it where it is a float's. Few numbers are above 5.
+HWY_INLINE Vec<double> normal_tail(Vec<double> x) {
+  const Vec<double> root = polynomial(tables::kNormalTailRoot, x), half = square(square(root));
+  const Mask<double> near = x < set(5.0);
+  if (HWY_LIKELY(all_lanes(near))) return half * half;
+  return where(near, half * half, erfc_positive(x * set(scalar::kHalfRoot)) * set(0.5));
 }
 // erf(x) for |x| < 1/2, by the powers of x^2 up to the last above 2^-30.
 HWY_INLINE Vec<double> erf_small(Vec<double> x) {
@@ -74,7 +77,7 @@ HWY_INLINE Vec<T> erfc(Vec<T> x) {
   if constexpr (kThroughDouble<T>) {
     return through_double(
         [](Vec<double> v) HWY_ATTR {
-          const Vec<double> y = erfc_positive(abs(v));
+          const Vec<double> tail = normal_tail(abs(v) * set(std::numbers::sqrt2)), y = tail + tail;
           return where(v < set(0.0), set(2.0) - y, y);
         },
         x);
@@ -114,7 +117,7 @@ template <class T>
 HWY_INLINE Vec<T> ndtr(Vec<T> x) {
   if constexpr (kThroughDouble<T>) {
     const auto below = [](Vec<double> v) HWY_ATTR {
-      const Vec<double> tail = erfc_positive(abs(v) * set(scalar::kHalfRoot)) * set(0.5);
+      const Vec<double> tail = normal_tail(abs(v));
       return where(v < set(0.0), tail, set(1.0) - tail);
     };
     return through_double(below, x);
@@ -177,27 +180,64 @@ HWY_INLINE Vec<T> log_ndtr(Vec<T> x) {
     return InDouble<scalar::log_ndtr>()(x);
   }
 }
-// x (1 - h) above zero and x h below it, h = erfc(|x| / sqrt(2)) / 2, which has all its digits. The
-// square in its exponential has two parts, because an error there is multiplied by the square.
-HWY_INLINE Vec<float> gelu_float(Vec<float> x) {
+// a - b c, rounded once where the target can.
+HWY_INLINE Vec<float> minus_product(Vec<float> a, Vec<float> b, Vec<float> c) {
+  return {hn::NegMulAdd(b.raw, c.raw, a.raw)};
+}
+// The normal density at zero.
+inline constexpr double kNormalPeak = 0.3989422804014327;
+// exp(-x^2 / 2) for x >= 3, and ndtr(-x) divided by it. The square has two parts, because an error
+// in it is multiplied by the square.
+struct NormalEnd {
+  Vec<float> power, ratio;
+};
+HWY_INLINE NormalEnd normal_end(Vec<float> x) {
   const Tag<float> d;
-  const Vec<float> size = {at_most(hn::Abs(x.raw), 15.0f)};
-  const Vec<float> square = size * size;
+  const Vec<float> size = {at_most(x.raw, 15.0f)}, square = size * size;
   const auto lost = hn::MulAdd(size.raw, size.raw, hn::Neg(square.raw));
-  Vec<float> power = exp_float(square * set(-0.5f));
-  power = {hn::NegMulAdd(power.raw, hn::Mul(lost, hn::Set(d, 0.5f)), power.raw)};
-  const Vec<float> z = size * set(std::numbers::sqrt2_v<float> / 2);
-  const Vec<float> far = z + set(2.0f), scale = set(2.0f) + z * set(4.0f);
-  const Vec<float> inverse = set(1.0f) / (far * scale);
-  const Vec<float> q = erfc_polynomial((z - set(2.0f)) * scale * inverse);
-  const Vec<float> factor = q * far * inverse;
+  const Vec<float> power = exp_float(square * set(-0.5f));
+  const Vec<float> inverse = set(1.0f) / size;
+  return {minus_product(power, power, Vec<float>{hn::Mul(lost, hn::Set(d, 0.5f))}),
+          polynomial(tables::kNormalRatio, inverse) * inverse};
+}
+// max(x, 0) - |x| ndtr(-|x|), which keeps the digits of small values below zero. A polynomial gives
+// most numbers their value. What those far from zero need is computed where there is such a lane.
+HWY_INLINE Vec<float> gelu_float(Vec<float> x) {
+  const Vec<float> size = abs(x), bent = {at_least(x.raw, 0.0f)};
+  const Vec<float> root = polynomial_by_halves(tables::kNormalTailRootFloat, size - set(2.75f));
+  const Vec<float> y = minus_product(bent, root * size, root);
+  const Mask<float> near = size < set(3.125f);
+  if (HWY_LIKELY(all_lanes(near))) return y;
+  const NormalEnd end = normal_end(size);
   // The last product is the only one that may be denormal.
-  return where(x < set(0.0f), power * (factor * x), x * (set(1.0f) - power * factor));
+  const Vec<float> above = x * (set(1.0f) - end.power * end.ratio);
+  const Vec<float> far = where(x < set(0.0f), end.power * (end.ratio * x), above);
+  return where(near, y, far);
 }
 template <class T>
 HWY_INLINE Vec<T> gelu(Vec<T> x) {
   if constexpr (kThroughDouble<T>) return gelu_float(x);
   return x * set(T(0.5)) * erfc(x * set(-T(1) / std::numbers::sqrt2_v<T>));
+}
+// The same of the derivative ndtr(x) + x p(x), where p is the density: that of -|x|, or 1 less it.
+HWY_INLINE Vec<float> gelu_slope_float(Vec<float> x) {
+  const Vec<float> size = abs(x);
+  const Vec<float> tail = polynomial_by_halves(tables::kNormalTailFloat, size - set(1.5f));
+  const Vec<float> root = polynomial_by_halves(tables::kNormalDensityRoot, size * size - set(4.5f));
+  Vec<float> y = minus_product(tail, size * root, root);
+  const Mask<float> near = size < set(3.0f);
+  if (HWY_UNLIKELY(!all_lanes(near))) {
+    const NormalEnd end = normal_end(size);
+    const Vec<float> factor = size * set(float(kNormalPeak));
+    y = where(near, y, minus_product(end.power * end.ratio, end.power, factor));
+  }
+  return where(x < set(0.0f), y, set(1.0f) - y);
+}
+template <class T>
+HWY_INLINE Vec<T> gelu_slope(Vec<T> x) {
+  if constexpr (kThroughDouble<T>) return gelu_slope_float(x);
+  const Vec<T> below = erfc(x * set(-T(1) / std::numbers::sqrt2_v<T>)) * set(T(0.5));
+  return below + x * exp(x * x * set(T(-0.5))) * set(T(kNormalPeak));
 }
 
 }  // namespace treadle::simd::HWY_NAMESPACE

@@ -313,6 +313,18 @@ HWY_INLINE Vec<T> polynomial(const T (&c)[N], Vec<T> x) {
   for (size_t i = 1; i < N; ++i) sum = hn::MulAdd(sum, x.raw, hn::Set(Tag<T>(), c[i]));
   return {sum};
 }
+// The even and the odd powers at once, as one sum would wait for each product.
+template <class T, size_t N>
+HWY_INLINE Vec<T> polynomial_by_halves(const T (&c)[N], Vec<T> x) {
+  const auto square = hn::Mul(x.raw, x.raw);
+  auto sum = hn::Set(Tag<T>(), c[0]), other = hn::Set(Tag<T>(), c[1]);
+  for (size_t i = 2; i < N; i += 2) {
+    sum = hn::MulAdd(sum, square, hn::Set(Tag<T>(), c[i]));
+    if (i + 1 < N) other = hn::MulAdd(other, square, hn::Set(Tag<T>(), c[i + 1]));
+  }
+  if constexpr (N % 2 == 1) return {hn::MulAdd(other, x.raw, sum)};
+  return {hn::MulAdd(sum, x.raw, other)};
+}
 // 2^t for |t| <= 200, to 2^-32 of it: the powers of t - round(t) up to the last above 2^-32.
 HWY_INLINE Vec<double> exp2_of_float(Vec<double> t) {
   constexpr double kExp2[] = {1.3215486790144310e-6, 1.5252733804059841e-5, 1.5403530393381608e-4,

@@ -104,7 +104,7 @@ class Operator:
     @cached_property
     def inplace(self) -> Callable[..., Any]:
         """The in-place form: a method, else a module function."""
-        name = self.name if self.name.endswith("_") else self.name + "_"
+        name = next(f["name"] for f in self.json["forms"] if f["form"] == "inplace")
         method = getattr(treadle.Tensor, name, None) if self.library is None else None
         return method if method is not None else getattr(self._place, name)
 

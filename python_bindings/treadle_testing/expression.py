@@ -88,6 +88,9 @@ WRITTEN: Mapping[str, Callable[..., Any]] = {
     "cast_bool": lambda x: np.asarray(x).astype(bool),
     "signbit": lambda x: np.signbit(x) if np.asarray(x).dtype.kind == "f" else np.asarray(x) < 0,
     "gelu": lambda x: 0.5 * x * (1 + _erf(x / np.sqrt(2))),
+    "gelu_slope": lambda x: (
+        0.5 * (1 + _erf(x / np.sqrt(2))) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+    ),
     "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
     "silu": lambda x: x * _sigmoid(x),
     "softplus": _softplus,

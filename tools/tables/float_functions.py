@@ -3,14 +3,16 @@ with 30 digits and rounded once. Most of them are evaluated in double.
 
     .venv/bin/python tools/tables/float_functions.py > aten/scalar/float_tables.h
 
-Each polynomial is given for Horner's rule, the highest power first. It agrees with its function at
-Chebyshev's points of the range, so its error is nearly the smallest of its degree.
+Each polynomial is given for Horner's rule, the highest power first. Most agree with their function
+at Chebyshev's points of the range, so their error is nearly the smallest of their degree. Those of
+functions that decay have the smallest relative error of their degree.
 """
 
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Callable
 
 import mpmath as mp
@@ -36,6 +38,44 @@ def fit(f: Function, low: float, high: float, degree: int) -> list[mp.mpf]:
         shifted[-1] += value
         powers = shifted
     return powers[-count:]
+
+
+def fit_relative(f: Function, low: float, high: float, degree: int) -> list[mp.mpf]:
+    """The coefficients, by Remez's exchange, of the polynomial with the smallest relative error."""
+    count, last = degree + 2, 1500
+    middle, half = (mp.mpf(high) + mp.mpf(low)) / 2, (mp.mpf(high) - mp.mpf(low)) / 2
+    ts = [-mp.cos(mp.pi * i / last) for i in range(last + 1)]
+    values = [f(middle + half * t) for t in ts]
+    chosen = [round(i * last / (count - 1)) for i in range(count)]
+    for _ in range(12):
+        # The error has one size and its sign changes from point to point.
+        rows = [
+            [ts[k] ** p / values[k] for p in range(degree + 1)] + [(-1) ** i]
+            for i, k in enumerate(chosen)
+        ]
+        *powers, size = mp.lu_solve(mp.matrix(rows), mp.ones(count, 1))
+        powers.reverse()
+        errors = [mp.polyval(powers, t) / y - 1 for t, y in zip(ts, values)]
+        runs = groupby(range(last + 1), key=lambda k: errors[k] > 0)
+        chosen = [max(run, key=lambda k: abs(errors[k])) for _, run in runs]
+        while len(chosen) > count:
+            ends = chosen[0], chosen[-1]
+            chosen.pop(0 if abs(errors[ends[0]]) < abs(errors[ends[1]]) else -1)
+        if max(map(abs, errors)) < 1.01 * abs(size):
+            return shifted(powers, -middle / half, 1 / half)
+    raise ValueError("Remez's exchange does not converge")
+
+
+def shifted(powers: list[mp.mpf], offset: mp.mpf, scale: mp.mpf = mp.mpf(1)) -> list[mp.mpf]:
+    """The coefficients of p(scale x + offset)."""
+    result: list[mp.mpf] = []
+    for c in powers:
+        above = [scale * v for v in result] + [mp.mpf(0)]
+        for k, v in enumerate(result):
+            above[k + 1] += offset * v
+        above[-1] += c
+        result = above
+    return result
 
 
 def show(
@@ -154,6 +194,33 @@ def error_function() -> None:
         float(mp.sqrt(18)) - 3,
         12,
     )
+
+
+def normal_distribution() -> None:
+    def tail(x: mp.mpf) -> mp.mpf:
+        return mp.erfc(x / mp.sqrt(2)) / 2
+
+    def density(square: mp.mpf) -> mp.mpf:
+        return mp.exp(-square / 2) / mp.sqrt(2 * mp.pi)
+
+    # About a point near the end, where the value is smallest, so that no large terms cancel there.
+    root = fit_relative(lambda x: mp.sqrt(tail(x)), 0, 3.125, 11)
+    what = "The square root of ndtr(-x) by x - 11 / 4, 0 <= x <= 25 / 8"
+    write("kNormalTailRootFloat", what, shifted(root, mp.mpf(2.75)), "float")
+    # Where the density is added, the digits near 0 matter more.
+    near = shifted(fit_relative(tail, 0, 3, 13), mp.mpf(1.5))
+    write("kNormalTailFloat", "ndtr(-x) by x - 3 / 2, 0 <= x <= 3", near, "float")
+    root = fit_relative(lambda z: mp.sqrt(density(z)), 0, 9, 8)
+    what = "The square root of the normal density at x by x^2 - 9 / 2, 0 <= x <= 3"
+    write("kNormalDensityRoot", what, shifted(root, mp.mpf(4.5)), "float")
+    what = "x exp(x^2 / 2) ndtr(-x) by 1 / x, 3 <= x <= 15"
+
+    def ratio(v: mp.mpf) -> mp.mpf:
+        return tail(1 / v) / v * mp.exp(1 / (2 * v * v))
+
+    write("kNormalRatio", what, fit_relative(ratio, 1 / 15, 1 / 3, 7), "float")
+    root = fit_relative(lambda x: mp.root(tail(x), 8), 0, 5, 14)
+    write("kNormalTailRoot", "The eighth root of ndtr(-x) by x, 0 <= x <= 5", root)
 
 
 def gamma() -> None:
@@ -285,6 +352,7 @@ def main() -> None:
     print("namespace treadle::simd::tables {")
     elementary()
     error_function()
+    normal_distribution()
     gamma()
     bessel()
     print("\n}  // namespace treadle::simd::tables")

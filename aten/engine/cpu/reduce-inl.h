@@ -118,6 +118,12 @@ struct ReduceLoops {
   template <class S>
   static HWY_INLINE void fold(void* acc, const S* p, int64_t n) {
     constexpr int64_t kWidth = kAccumulators * kLanes;
+    // Integers are exact in any order. Few of them are folded one by one, as are those that do not
+    // fill the lanes, which are in memory: a lane is not read soon after it was written alone.
+    constexpr bool kAnyOrder = std::is_integral_v<T> && kHasInit;
+    if constexpr (kAnyOrder) {
+      if (n < 4 * kWidth) return put(acc, fold_in_order(Fn::template init<V>(), p, n));
+    }
     V lanes[kAccumulators];
     int64_t i = 0;
     if constexpr (kHasInit) {
@@ -156,7 +162,7 @@ struct ReduceLoops {
               where(Mask<T>{hn::FirstN(Tag<T>(), static_cast<size_t>(left))}, stepped, lanes[k]);
         lanes[k] = stepped;
       }
-    } else {
+    } else if constexpr (!kAnyOrder) {
       for (int64_t k = 0; k < n - i; ++k) lanes[k] = step(lanes[k], load_some(p + i + k, 1));
     }
     for (int64_t half = kAccumulators / 2; half > 0; half /= 2) {
@@ -164,8 +170,15 @@ struct ReduceLoops {
     }
     if constexpr (is_vec<V>)
       put(acc, join_lanes<kLanes / 2>(lanes[0]));
+    else if constexpr (kAnyOrder)
+      put(acc, fold_in_order(lanes[0], p + i, n - i));
     else
       put(acc, lanes[0]);
+  }
+  template <class S>
+  static HWY_INLINE V fold_in_order(V all, const S* p, int64_t n) {
+    for (int64_t k = 0; k < n; ++k) all = step(all, load_some(p + k, 1));
+    return all;
   }
   template <int kHalf>
   static HWY_INLINE V join_lanes(V v) {

@@ -217,18 +217,43 @@ class Reduction {
     }
   }
 
+  // The same of rows that are converted first, many at once.
+  void fold_converted_rows(Walk& in, int64_t n, char* acc) const {
+    alignas(64) char buffer[kConverted];
+    const int64_t length = call_.reduced, distance = length * item_;
+    const int64_t stride = call_.reduced_in_strides.back(), step = call_.kept_in_strides.back();
+    for (int64_t done = 0; done < n;) {
+      const int64_t rows = std::min({n - done, in.left(), kConverted / distance});
+      const char* const first = call_.in + in.offset();
+      if (step == length * stride) {
+        load_(first, stride, buffer, item_, rows * length);
+      } else {
+        for (int64_t r = 0; r < rows; ++r)
+          load_(first + r * step, stride, buffer + r * distance, item_, length);
+      }
+      f_.inner(acc + done * item_, buffer, length, rows, distance);
+      done += rows;
+      in.advance(rows);
+    }
+  }
+
   void run_inner() const {
     const int64_t chunks = (call_.reduced + kChunk - 1) / kChunk;
     if (chunks == 1) {
-      const bool short_rows = is_read_in_place(call_.reduced_in_strides.back()) &&
-                              call_.reduced_sizes.size() == 1 && call_.reduced <= kPiece;
+      const bool in_place = is_read_in_place(call_.reduced_in_strides.back());
+      const bool short_rows =
+          call_.reduced_sizes.size() == 1 &&
+          (in_place ? call_.reduced <= kPiece : call_.reduced < kRowsAtOnce * kLanes);
       parallel_for(call_.outputs, std::max<int64_t>(1, kChunk / 2 / call_.reduced),
                    [&](int64_t begin, int64_t end) {
                      alignas(64) char acc[kBuffer * kMaxItem];
                      Walk in(call_.kept_sizes, call_.kept_in_strides, begin);
                      for (int64_t first = begin; first < end; first += kBuffer) {
                        const int64_t n = std::min(kBuffer, end - first);
-                       if (short_rows) fold_short_rows(in, n, acc);
+                       if (short_rows && in_place)
+                         fold_short_rows(in, n, acc);
+                       else if (short_rows)
+                         fold_converted_rows(in, n, acc);
                        for (int64_t i = 0; i < n && !short_rows; ++i) {
                          fold(call_.in + in.offset(), 0, call_.reduced, acc + i * item_);
                          in.advance(1);

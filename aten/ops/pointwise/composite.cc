@@ -9,6 +9,7 @@
 #include "aten/engine/renamed_errors.h"
 #include "aten/ops/_clamp.h"
 #include "aten/ops/_conj.h"
+#include "aten/ops/_conj_physical.h"
 #include "aten/ops/_gelu.h"
 #include "aten/ops/_gelu_tanh.h"
 #include "aten/ops/_logaddexp.h"
@@ -180,6 +181,9 @@ Tensor logaddexp(const Tensor& self, const Tensor& other) {
 }
 
 Tensor conj(const Tensor& self) { return self.is_complex() ? aten::_conj(self) : self; }
+Tensor conj_physical(const Tensor& self) {
+  return self.is_complex() ? aten::_conj_physical(self) : self;
+}
 Tensor positive(const Tensor& self) { return self; }
 Tensor deg2rad(const Tensor& self) { return aten::mul(self, Scalar(std::numbers::pi / 180)); }
 Tensor rad2deg(const Tensor& self) { return aten::mul(self, Scalar(180 / std::numbers::pi)); }

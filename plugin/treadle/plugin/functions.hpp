@@ -322,6 +322,10 @@ class FloatFunctions : public Functions<T> {
     this->one("silu", [](T x) { return x * sigmoid(x); });
     // erfc, not 1 + erf: below zero the small result keeps all its digits.
     this->one("gelu", [](T x) { return x / 2 * std::erfc(-x / kRootOfTwo); });
+    this->one("gelu_slope", [](T x) {
+      const T density = std::exp(x * x / -2) * T(0.39894228040143267794);
+      return std::erfc(-x / kRootOfTwo) / 2 + x * density;
+    });
     this->one("gelu_tanh", [](T x) {
       return x * sigmoid(T(1.59576912160573071176) * (x + T(0.044715) * x * x * x));
     });

@@ -139,7 +139,7 @@ def _unary(
     return make_samples
 
 
-samples("conj")(_unary(lambda x: np.conj(x) if np.iscomplexobj(x) else x))
+samples("conj", "conj_physical")(_unary(lambda x: np.conj(x) if np.iscomplexobj(x) else x))
 samples("_conj")(_unary(np.conj))
 samples("_neg_view")(_unary(lambda x: -x))
 samples("positive", "resolve_conj", "resolve_neg")(_unary(lambda x: x))

@@ -68,7 +68,10 @@ def test_too_many_points(n: int) -> None:
         fft.fftn(treadle.ones(2, 2), s=(n, n))
 
 
-@pytest.mark.parametrize("n", [2**17, 3 * 5 * 7 * 11 * 13, 99991, 2 * 99991, 177147])
+# Those from 2^18 on, except the last, have divisors by which a long slice is a matrix.
+@pytest.mark.parametrize(
+    "n", [2**17, 3 * 5 * 7 * 11 * 13, 99991, 2 * 99991, 177147, 2**18, 2 * 3**11, 300000, 4 * 99991]
+)
 def test_long(n: int) -> None:
     x = np.random.default_rng(n).standard_normal(n)
     t = treadle.from_numpy(x)
@@ -77,6 +80,11 @@ def test_long(n: int) -> None:
     np.testing.assert_allclose(fft.fft(t).numpy(), expected, atol=1e-14 * scale)
     np.testing.assert_allclose(fft.rfft(t).numpy(), expected[: n // 2 + 1], atol=1e-14 * scale)
     np.testing.assert_allclose(fft.irfft(fft.rfft(t), n=n).numpy(), x, atol=1e-13)
+    np.testing.assert_allclose(
+        fft.ihfft(t, norm="forward").numpy(), np.fft.rfft(x).conj(), atol=1e-14 * scale
+    )
+    np.testing.assert_allclose(fft.hfft(fft.ihfft(t), n=n).numpy(), x, atol=1e-13)
+    np.testing.assert_allclose(fft.ifft(fft.fft(t), norm="backward").numpy(), x, atol=1e-13)
     single = fft.fft(t.to(treadle.float32)).numpy()
     np.testing.assert_allclose(single, expected, atol=2e-6 * scale)
 
@@ -96,12 +104,14 @@ def test_many_slices() -> None:
 
 def test_bits_do_not_depend_on_threads() -> None:
     x = treadle.randn(7, 300, 200, dtype=treadle.complex64)
+    long = treadle.randn(2**18)
     before = treadle.get_num_threads()
     try:
         results = []
         for threads in (1, 2, 3):
             treadle.set_num_threads(threads)
-            results.append(fft.fftn(x).numpy().tobytes() + fft.irfftn(x).numpy().tobytes())
+            made = [fft.fftn(x), fft.irfftn(x), fft.rfft(long), fft.irfft(fft.fft(long))]
+            results.append(b"".join(t.numpy().tobytes() for t in made))
     finally:
         treadle.set_num_threads(before)
     assert results[0] == results[1] == results[2]

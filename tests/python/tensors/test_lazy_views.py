@@ -48,6 +48,22 @@ def test_views_keep_the_bit_and_copies_resolve_it() -> None:
     assert x.resolve_conj() is x and x.resolve_neg() is x
 
 
+def test_conj_physical_returns_real_numbers_as_they_are() -> None:
+    for dtype in (treadle.float32, treadle.int64, treadle.bool):
+        x = treadle.ones(2, dtype=dtype)
+        assert treadle.conj_physical(x) is x and x.conj_physical_() is x
+        out = treadle.empty(2, dtype=dtype)
+        assert treadle.conj_physical(x, out=out) is out and out.data_ptr() != x.data_ptr()
+        assert out.tolist() == x.tolist()
+    z, c = pair()
+    made = z.conj_physical()
+    assert made.data_ptr() != z.data_ptr() and made.tolist() == [1 - 2j, 3 + 4j]
+    out = treadle.empty_like(z)
+    assert treadle.conj_physical(z, out=out) is out and out.tolist() == made.tolist()
+    assert z.conj_physical_() is z and z.tolist() == made.tolist()
+    assert c.tolist() == [1 + 2j, 3 - 4j]  # a view of the memory that changed
+
+
 def test_negated_views() -> None:
     x = treadle.tensor([1.0, -2.0])
     n = treadle._neg_view(x)

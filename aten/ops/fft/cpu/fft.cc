@@ -17,6 +17,7 @@
 #include "aten/ops/_fft_r2c.h"
 #include "aten/ops/contiguous.h"
 #include "aten/ops/copy_.h"
+#include "aten/ops/fft/cpu/long_transform.h"
 
 namespace treadle::cpu {
 namespace {
@@ -71,6 +72,8 @@ double points(const Tensor& t, IntList dim) {
 template <class R>
 void transform(const std::complex<R>* from, std::complex<R>* to, const DimSlices& s, bool forward,
                double scale) {
+  if (s.outer * s.inner == 1 && rows_of_long(s.size) > 0)
+    return transform_long(from, to, s.size, forward, scale);
   constexpr int64_t item = sizeof(std::complex<R>);
   const pocketfft::stride_t strides = byte_strides(s.size, s.inner, item);
   for_each_block(s.outer, s.size, s.inner, [&](const Block& b) {
@@ -115,6 +118,8 @@ void fft_r2c_cpu(const Tensor& self, IntList dim, int64_t normalization, bool fo
   const int64_t last = dim[dim.size() - 1];
   const DimSlices s = dim_slices(self.sizes(), last);
   const int64_t half = s.size / 2 + 1;
+  if (s.outer * s.inner == 1 && is_long_and_real(s.size))
+    return transform_long(from, to, s.size, forward, scale);
   for_each_block(s.outer, s.size, s.inner, [&](const Block& b) {
     pocketfft::r2c(block_shape(b, s.size), byte_strides(s.size, s.inner, sizeof(T)),
                    byte_strides(half, s.inner, sizeof(std::complex<T>)), 1, forward,
@@ -141,6 +146,8 @@ void fft_c2r_cpu(const Tensor& self, IntList dim, int64_t normalization, int64_t
   const double scale = factor(normalization, points(out, dim));
   const DimSlices s = dim_slices(out.sizes(), dim[dim.size() - 1]);
   const int64_t half = last_dim_size / 2 + 1;
+  if (s.outer * s.inner == 1 && is_long_and_real(s.size))
+    return transform_long(from, to, s.size, forward, scale);
   for_each_block(s.outer, s.size, s.inner, [&](const Block& b) {
     pocketfft::c2r(block_shape(b, s.size), byte_strides(half, s.inner, sizeof(T)),
                    byte_strides(s.size, s.inner, sizeof(R)), 1, forward,

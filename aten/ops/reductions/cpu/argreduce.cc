@@ -3,6 +3,10 @@
 // Among equal elements the first wins. The first NaN wins over all other elements.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/argmax.h"
 #include "aten/ops/argmin.h"
@@ -38,16 +42,25 @@ struct Best {
   int64_t at;
 };
 
-// Whether `a`, which comes after `b`, replaces it.
+// Whether `a`, which comes after `b`, replaces it. Without branches, which vectors do not have.
 template <class Order, class C>
 bool replaces(C a, C b) {
-  return Order::better(a, b) || (is_nan(a) && !is_nan(b));
+  return Order::better(a, b) | (is_nan(a) & !is_nan(b));
 }
 
 // Contiguous elements: first the best value over several lanes, in vector code, then its position.
 template <class Order, class T>
 Best<compute_type<T>> best_of_run(const T* values, int64_t count) {
   using C = compute_type<T>;
+  constexpr int64_t kFew = 16;
+  if (count < kFew) {
+    Best<C> best{static_cast<C>(element_value(values[0])), 0};
+    for (int64_t i = 1; i < count; ++i) {
+      const C value = static_cast<C>(element_value(values[i]));
+      if (replaces<Order>(value, best.value)) best = {value, i};
+    }
+    return best;
+  }
   if constexpr (simd::kHasExtremeSearch<T>) {
     const int64_t at = simd::position_of_extreme(values, count, std::is_same_v<Order, Larger>);
     return {static_cast<C>(element_value(values[at])), at};
@@ -84,6 +97,68 @@ Best<compute_type<T>> best_of_run(const T* values, int64_t count) {
   return {static_cast<C>(element_value(values[at])), at};
 }
 
+// The best of each of `columns` <= kColumns columns of rows that lie `distance` elements apart; At
+// holds a position.
+template <class Order, class At, class T, class C>
+void best_of_rows(const T* row, int64_t rows, int64_t distance, int64_t columns, C* __restrict best,
+                  At* __restrict at) {
+  for (int64_t k = 0; k < columns; ++k) best[k] = static_cast<C>(element_value(row[k]));
+  std::fill_n(at, columns, At(0));
+  for (int64_t j = 1; j < rows; ++j) {
+    row += distance;
+    const At here = static_cast<At>(j);
+    for (int64_t k = 0; k < columns; ++k) {
+      const C value = static_cast<C>(element_value(row[k]));
+      const bool take = replaces<Order>(value, best[k]);
+      best[k] = take ? value : best[k];
+      at[k] = take ? here : at[k];
+    }
+  }
+}
+
+// f(number of the slice, best element) for slices that lie side by side. Short rows are searched as
+// long ones, each of several of them, whose best ones are compared at the end.
+template <class Order, class At, class T, class F>
+void best_of_columns(const T* values, const DimSlices& s, F& f) {
+  using C = compute_type<T>;
+  const int64_t joined = std::min(s.size, std::max<int64_t>(1, kColumns / 4 / s.inner));
+  if (joined == 1) {
+    for_each_column_block(s, [&](int64_t o, int64_t column, int64_t columns) {
+      C best[kColumns];
+      At at[kColumns];
+      best_of_rows<Order>(values + o * s.size * s.inner + column, s.size, s.inner, columns, best,
+                          at);
+      for (int64_t k = 0; k < columns; ++k)
+        f(o * s.inner + column + k, Best<C>{best[k], int64_t{at[k]}});
+    });
+    return;
+  }
+  const int64_t width = joined * s.inner, rows = s.size / joined, rest = s.size % joined;
+  parallel_for(s.outer, grain_for(s.size * s.inner), [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      const T* const from = values + o * s.size * s.inner;
+      C best[kColumns];
+      At at[kColumns];
+      best_of_rows<Order>(from, rows, width, width, best, at);
+      for (int64_t k = 0; k < s.inner; ++k) {
+        Best<C> first{best[k], at[k] * joined};
+        for (int64_t r = 1; r < joined; ++r) {
+          const C value = best[r * s.inner + k];
+          const int64_t place = at[r * s.inner + k] * joined + r;
+          const bool equal = !replaces<Order>(first.value, value);
+          if (replaces<Order>(value, first.value) || (equal && place < first.at))
+            first = {value, place};
+        }
+        for (int64_t r = 0; r < rest; ++r) {
+          const C value = static_cast<C>(element_value(from[rows * width + r * s.inner + k]));
+          if (replaces<Order>(value, first.value)) first = {value, rows * joined + r};
+        }
+        f(o * s.inner + k, first);
+      }
+    }
+  });
+}
+
 // f(number of the slice, best element) for each slice.
 template <class Order, class T, class F>
 void best_of_slices(const T* values, const DimSlices& s, F&& f) {
@@ -94,22 +169,11 @@ void best_of_slices(const T* values, const DimSlices& s, F&& f) {
     });
     return;
   }
-  for_each_column_block(s, [&](int64_t o, int64_t column, int64_t columns) {
-    C best[kColumns];
-    int64_t at[kColumns] = {};
-    const T* row = values + o * s.size * s.inner + column;
-    for (int64_t k = 0; k < columns; ++k) best[k] = static_cast<C>(element_value(row[k]));
-    for (int64_t j = 1; j < s.size; ++j) {
-      row += s.inner;
-      for (int64_t k = 0; k < columns; ++k) {
-        const C value = static_cast<C>(element_value(row[k]));
-        const bool take = replaces<Order>(value, best[k]);
-        best[k] = take ? value : best[k];
-        at[k] = take ? j : at[k];
-      }
-    }
-    for (int64_t k = 0; k < columns; ++k) f(o * s.inner + column + k, Best<C>{best[k], at[k]});
-  });
+  // Positions as wide as elements are in vectors of the same length.
+  if (sizeof(C) == 4 && s.size <= std::numeric_limits<int32_t>::max())
+    best_of_columns<Order, int32_t>(values, s, f);
+  else
+    best_of_columns<Order, int64_t>(values, s, f);
 }
 
 // The best of all elements: of fixed pieces, then of those in order.

@@ -5,6 +5,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <limits>
 
 #include "aten/backend/cpu/dim_slices.h"
 #include "aten/ops/_histogramdd.h"
@@ -22,7 +23,8 @@ template <class C, class F>
 std::vector<C> counted(int64_t elements, int64_t bins, F&& counts) {
   constexpr int64_t kPieces = 16;
   const int64_t least = std::max<int64_t>(kGrain, bins);
-  const int64_t size = std::max<int64_t>(least, (elements + kPieces - 1) / kPieces);
+  const int64_t most = std::max<int64_t>(least, (elements + kPieces - 1) / kPieces);
+  const int64_t size = std::max<int64_t>(1, piece_length(elements, most));
   const int64_t pieces = std::max<int64_t>(1, (elements + size - 1) / size);
   std::vector<std::vector<C>> parts(pieces);
   parallel_chunks(pieces, [&](int64_t p) {
@@ -81,38 +83,78 @@ void histc_cpu(const Tensor& self, int64_t bins, const Scalar& min, const Scalar
     to[b] = static_cast<T>(static_cast<compute_type<T>>(static_cast<double>(counts[b])));
 }
 
+// The bins between given edges. Most edges are nearly equally far apart: then a product says which
+// bin to look at first, and it or one beside it is the one.
+template <class T>
+class Edges {
+ public:
+  Edges(const T* edges, int64_t count)
+      : edges_(edges, edges + count), last_(count - 2), low_(edges_[0]), high_(edges_.back()) {
+    check_edges(edges, count);
+    const T width = (high_ - low_) / static_cast<T>(bins());
+    scale_ = T(1) / width;
+    is_even_ = std::isfinite(width) && std::isfinite(scale_) &&
+               static_cast<T>(bins()) * std::numeric_limits<T>::epsilon() < T(0.0625);
+    for (int64_t i = 0; i < count && is_even_; ++i)
+      is_even_ = std::abs(edges_[i] - low_ - width * static_cast<T>(i)) < width / 4;
+  }
+  int64_t bins() const { return last_ + 1; }
+  bool contain(T v) const { return (v >= low_) & (v <= high_); }
+  // The first or the last bin for what they do not contain.
+  int64_t of(T value) const {
+    const T above = value > low_ ? value : low_, v = above < high_ ? above : high_;
+    if (is_even_) {  // without branches, which would often be mistaken
+      int64_t bin = std::min(static_cast<int64_t>((v - low_) * scale_), last_);
+      bin -= v < edges_[bin];
+      return bin + ((bin < last_) & (v >= edges_[bin + 1]));
+    }
+    return std::min(std::upper_bound(edges_.begin(), edges_.end(), v) - edges_.begin() - 1, last_);
+  }
+
+ private:
+  std::vector<T> edges_;
+  int64_t last_;
+  T low_, high_, scale_;
+  bool is_even_;
+};
+
 template <class T>
 void histogramdd_cpu(const Tensor& self, TensorList bins, const Tensor& weight, const Tensor& out) {
   const int64_t points = self.size(0), dims = self.size(1), cells = out.numel();
   if (cells == 0) return;
   const Tensor input = aten::contiguous(self);
   const Tensor weights = weight.defined() ? aten::contiguous(weight) : Tensor();
-  std::vector<std::vector<T>> edges;
+  std::vector<Edges<T>> edges;
   for (const Tensor& b : bins) {
     const Tensor own = aten::contiguous(b);
-    edges.emplace_back(own.data_as<T>(), own.data_as<T>() + own.numel());
-    check_edges(edges.back().data(), own.numel());
+    edges.emplace_back(own.data_as<T>(), own.numel());
   }
   const T* const from = input.data_as<T>();
   const T* const factors = weights.defined() ? weights.data_as<T>() : nullptr;
-  const auto sums = counted<double>(points, cells, [&](int64_t begin, int64_t end, double* count) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t cell = 0;
-      bool inside = true;
-      for (int64_t d = 0; d < dims && inside; ++d) {
-        const std::vector<T>& e = edges[d];
-        const T v = from[i * dims + d];
-        inside = v >= e.front() && v <= e.back();
-        if (!inside) break;
-        const int64_t last = static_cast<int64_t>(e.size()) - 2;
-        const int64_t bin = std::upper_bound(e.begin(), e.end(), v) - e.begin() - 1;
-        cell = cell * (last + 1) + std::min(bin, last);
-      }
-      if (inside) count[cell] += factors ? static_cast<double>(factors[i]) : 1.0;
-    }
-  });
+  // What is outside has a cell of its own behind the others.
+  // Several tables share the work, as in count_bins.
+  constexpr int64_t kTables = 4, kSmall = 2048;
+  const int64_t pitch = cells + 1, mask = pitch <= kSmall ? kTables - 1 : 0;
+  const auto sums =
+      counted<double>(points, pitch * (mask + 1), [&](int64_t begin, int64_t end, double* count) {
+        for (int64_t i = begin; i < end; ++i) {
+          int64_t cell = 0;
+          bool inside = true;
+          for (int64_t d = 0; d < dims; ++d) {
+            const T v = from[i * dims + d];
+            inside &= edges[d].contain(v);
+            cell = cell * edges[d].bins() + edges[d].of(v);
+          }
+          const int64_t place = cells ^ ((cell ^ cells) & -static_cast<int64_t>(inside));
+          count[(i & mask) * pitch + place] += factors ? static_cast<double>(factors[i]) : 1.0;
+        }
+      });
   T* const to = out.data_as<T>();
-  for (int64_t c = 0; c < cells; ++c) to[c] = static_cast<T>(sums[c]);
+  for (int64_t c = 0; c < cells; ++c) {
+    double sum = 0;
+    for (int64_t t = 0; t <= mask; ++t) sum += sums[t * pitch + c];
+    to[c] = static_cast<T>(sum);
+  }
 }
 
 const auto histc_registered = register_kernels<aten::ops::histc, DeviceType::CPU>(
