@@ -168,8 +168,7 @@ int svd_by_blocks(const Block<T>& a, T* values, const Block<T>& u, const Block<T
   const auto place = [&](const WorkSpace<T>& columns, const Block<T>& to) {
     const Block<T> memory = to.by_rows() ? to : to.transposed();
     for (int64_t i = 0; i < memory.rows; ++i) std::fill_n(&memory.at(i, 0), memory.columns, T(0));
-    if (to.by_rows())
-      return transpose_copy(columns.data(), n, n, n, to.data, to.row_stride);
+    if (to.by_rows()) return transpose_copy(columns.data(), n, n, n, to.data, to.row_stride);
     for (int64_t j = 0; j < n; ++j) std::copy_n(&columns[j * n], n, &to.at(0, j));
   };
   place(inner_u, u);
