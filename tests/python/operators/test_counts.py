@@ -1,5 +1,5 @@
-"""Counts of elements: histc over few and many bins, of numbers outside, and the weights that
-multinomial refuses.
+"""Counts of elements: histc and histogram over few and many bins, of numbers outside; counts in
+pieces; and the weights that multinomial refuses.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -46,3 +46,31 @@ def test_multinomial_refuses_what_is_no_weight(weight: float) -> None:
         treadle.multinomial(weights, 2)
     with pytest.raises(RuntimeError, match="expected weights with a sum > 0, got a sum of 0"):
         treadle.multinomial(treadle.zeros(50), 2)
+
+
+@pytest.mark.parametrize("uneven", [0.0, 0.3, 3.0])
+def test_bins_of_any_width(uneven: float) -> None:
+    """Numbers at the edges and beside them, outside, and NaN."""
+    rng = np.random.default_rng(1)
+    edges = np.sort(np.linspace(-1, 1.5, 41) + uneven * rng.uniform(-0.06, 0.06, 41))
+    beside = [np.nextafter(edges, 9), np.nextafter(edges, -9)]
+    x = np.concatenate([rng.standard_normal(100_000), edges, *beside, [-np.inf, np.inf]])
+    weight = rng.integers(1, 5, len(x) + 1).astype(float)
+    t = treadle.from_numpy(np.append(x, np.nan))
+    found, _ = treadle.histogram(t, treadle.from_numpy(edges))
+    np.testing.assert_array_equal(found.numpy(), np.histogram(x, edges)[0])
+    found, _ = treadle.histogram(t, treadle.from_numpy(edges), weight=treadle.from_numpy(weight))
+    np.testing.assert_array_equal(found.numpy(), np.histogram(x, edges, weights=weight[:-1])[0])
+
+
+def test_counts_in_pieces() -> None:
+    x = np.random.default_rng(2).integers(0, 50, 200_001)
+    t = treadle.from_numpy(x)
+    np.testing.assert_array_equal(treadle.bincount(t).numpy(), np.bincount(x))
+    expected = np.repeat(np.arange(len(x)), x)
+    np.testing.assert_array_equal(treadle.repeat_interleave(t).numpy(), expected)
+    x[-1] = -1
+    with pytest.raises(RuntimeError, match="expected repeats >= 0, got -1"):
+        treadle.repeat_interleave(treadle.from_numpy(x))
+    with pytest.raises(RuntimeError, match="expected repeats whose sum fits in int64"):
+        treadle.repeat_interleave(treadle.full((20_000,), 2**62))

@@ -57,3 +57,23 @@ def test_the_extreme_so_far(name: str, dim: int) -> None:
             best = j if x != x or (y == y and (x >= y if name == "cummax" else x <= y)) else best
             assert at[j] == best
             np.testing.assert_array_equal(found[j], given[best])
+
+
+@pytest.mark.parametrize(
+    "shape, dim", [((131, 3), 0), ((3, 200, 5), 1), ((64, 2), 0), ((500, 9), 1)]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int8"])
+@pytest.mark.parametrize("nans", [0.0, 0.02, 0.5])
+def test_extremes_of_short_rows(shape: tuple[int, ...], dim: int, dtype: str, nans: float) -> None:
+    """The first of equal elements, or of the NaN."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 4, shape).astype(dtype)
+    if dtype.startswith("float"):
+        x[rng.random(shape) < nans] = np.nan
+    for name, worst in (("max", np.inf), ("min", -np.inf)):
+        ordered = np.where(np.isnan(x), worst, x)
+        at = getattr(np, "arg" + name)(ordered, axis=dim)
+        values, places = getattr(treadle, name)(treadle.from_numpy(x), dim)
+        np.testing.assert_array_equal(places.numpy(), at)
+        expected = np.take_along_axis(x, np.expand_dims(at, dim), dim).squeeze(dim)
+        np.testing.assert_array_equal(values.numpy(), expected)

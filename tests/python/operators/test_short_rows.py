@@ -1,5 +1,5 @@
-"""Operands with one row for all rows, or one element for each row, and scatters of short rows,
-beside NumPy.
+"""Operands with one row for all rows, or one element for each row, and scatters and sums of short
+rows, beside NumPy.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -79,3 +79,14 @@ def test_scatters(out: tuple, index: tuple, dim: int) -> None:
     for place in zip(*(p.reshape(-1) for p in places)):
         one[place] = 5
     np.testing.assert_array_equal(x.scatter(dim, e, 5).numpy(), one)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 15, 16, 31, 50, 63, 64, 100, 511, 600])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "bool"])
+def test_sums_of_short_rows_of_integers(length: int, dtype: str) -> None:
+    x = np.random.default_rng(length).integers(0, 100, (300, length)).astype(dtype)
+    t = treadle.from_numpy(x)
+    np.testing.assert_array_equal(t.sum(1).numpy(), x.sum(1, dtype=np.int64))
+    np.testing.assert_array_equal(t[:, ::2].sum(1).numpy(), x[:, ::2].sum(1, dtype=np.int64))
+    np.testing.assert_array_equal(t[::3].sum(1).numpy(), x[::3].sum(1, dtype=np.int64))
+    np.testing.assert_array_equal(t.count_nonzero(1).numpy(), np.count_nonzero(x, axis=1))

@@ -127,3 +127,18 @@ def test_of_two_arguments(op: Operator, dtype: str) -> None:
 )
 def test_of_a_complex_argument(op: Operator, dtype: str) -> None:
     _check(op, [np.asarray([complex(x, y) for x, y in itertools.product(FEW, FEW)], dtype)])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_frexp_at_the_ends(dtype: type) -> None:
+    info = np.finfo(dtype)
+    ends = [0, info.smallest_subnormal, info.tiny, info.tiny / 2, info.max, np.inf, 1, 0.75]
+    x = np.concatenate([ends, np.negative(ends), [np.nan]]).astype(dtype)
+    mantissa, exponent = treadle.frexp(treadle.from_numpy(x))
+    finite = np.isfinite(x)
+    expected = np.frexp(x)
+    np.testing.assert_array_equal(mantissa.numpy()[finite], expected[0][finite])
+    np.testing.assert_array_equal(exponent.numpy()[finite], expected[1][finite])
+    np.testing.assert_array_equal(mantissa.numpy()[~finite], x[~finite])
+    assert not exponent.numpy()[~finite].any()
+    np.testing.assert_array_equal(np.signbit(mantissa.numpy()[:-1]), np.signbit(x[:-1]))

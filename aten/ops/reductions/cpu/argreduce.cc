@@ -121,6 +121,7 @@ void best_of_rows(const T* row, int64_t rows, int64_t distance, int64_t columns,
 template <class Order, class At, class T, class F>
 void best_of_columns(const T* values, const DimSlices& s, F& f) {
   using C = compute_type<T>;
+  if (s.count() == 0) return;
   const int64_t joined = std::min(s.size, std::max<int64_t>(1, kColumns / 4 / s.inner));
   if (joined == 1) {
     for_each_column_block(s, [&](int64_t o, int64_t column, int64_t columns) {
