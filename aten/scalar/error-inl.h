@@ -226,7 +226,7 @@ HWY_INLINE Vec<float> gelu_slope_float(Vec<float> x) {
   const Vec<float> root = polynomial_by_halves(tables::kNormalDensityRoot, size * size - set(4.5f));
   Vec<float> y = minus_product(tail, size * root, root);
   const Mask<float> near = size < set(3.0f);
-  if (HWY_UNLIKELY(!all_lanes(near))) {
+  if (!HWY_LIKELY(all_lanes(near))) {
     const NormalEnd end = normal_end(size);
     const Vec<float> factor = size * set(float(kNormalPeak));
     y = where(near, y, minus_product(end.power * end.ratio, end.power, factor));

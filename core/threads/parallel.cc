@@ -10,7 +10,9 @@
 #include <omp.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <exception>
 #include <latch>
 #include <mutex>
@@ -114,6 +116,15 @@ void set_num_threads(int n) {
                           "expected at most 4096 threads, got ", n);
   require_room_for(n);
   thread_count().store(n, std::memory_order_relaxed);
+}
+
+int64_t piece_length(int64_t n, int64_t grain) {
+  constexpr int64_t kFew = 64;
+  const int64_t pieces = (n + grain - 1) / grain;
+  if (pieces > kFew) return grain;
+  const int64_t equal = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(pieces)));
+  const int64_t step = std::min<int64_t>(64, grain & -grain);
+  return ((n + equal - 1) / equal + step - 1) / step * step;
 }
 
 bool in_parallel_region() { return t_in_region || omp_in_parallel(); }

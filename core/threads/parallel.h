@@ -11,8 +11,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -43,14 +41,7 @@ void parallel_chunks(int64_t chunks, F&& f) {
 // The length of the pieces of [0, n): at most `grain`. Few pieces are made equal and a power of two
 // in number, so that no thread waits long for another. A piece begins at a multiple of what
 // `grain` is one of: of the largest power of two, up to 64.
-constexpr int64_t piece_length(int64_t n, int64_t grain) {
-  constexpr int64_t kFew = 64;
-  const int64_t pieces = (n + grain - 1) / grain;
-  if (pieces > kFew) return grain;
-  const int64_t equal = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(pieces)));
-  const int64_t step = std::min<int64_t>(64, grain & -grain);
-  return ((n + equal - 1) / equal + step - 1) / step * step;
-}
+int64_t piece_length(int64_t n, int64_t grain);
 
 // Splits [0, n) into pieces of `piece_length(n, grain)` (the last may be shorter).
 template <class F>

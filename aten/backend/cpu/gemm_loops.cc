@@ -98,9 +98,15 @@ struct Gemm {
   // The first `count` elements, then zeros.
   template <class Some>
   static HWY_INLINE hn::Vec<Some> load_first(Some d, const T* from, int64_t count) {
-    HWY_ALIGN C wide[kLanes] = {};
-    for (int64_t i = 0; i < count; ++i) wide[i] = number(from[i]);
-    return hn::LoadU(d, wide);
+    if constexpr (!kIsNarrow || kConvertsLanes<T>) {
+      T some[kLanes] = {};
+      std::copy_n(from, count, some);
+      return load(d, some);
+    } else {
+      HWY_ALIGN C wide[kLanes] = {};
+      for (int64_t i = 0; i < count; ++i) wide[i] = number(from[i]);
+      return hn::LoadU(d, wide);
+    }
   }
   static HWY_INLINE C number(const T& element) {
     if constexpr (kIsPair)
@@ -520,11 +526,12 @@ struct Gemm {
   static void one_or_two_rows_by_columns(const View& a, const View& b, const Target& c) {
 #if HWY_TARGET == HWY_AVX3 && (HWY_TARGETS & HWY_AVX2)
     constexpr int64_t kCached = int64_t{1} << 23;  // bytes
-    if (b.rows * b.cols * static_cast<int64_t>(sizeof(T)) <= kCached)
+    const bool is_cached = b.rows * b.cols * static_cast<int64_t>(sizeof(T)) <= kCached;
+    if (kIsNarrow || is_cached)
       return N_AVX2::Gemm<T>::template few_rows_by_columns<rows>(
           a, b, {c.data, c.row, c.column, c.alpha, c.beta});
 #endif
-    few_rows_by_columns<rows>(a, b, c);
+    if constexpr (!kIsNarrow || HWY_TARGET != HWY_AVX3) few_rows_by_columns<rows>(a, b, c);
   }
 
   // The rows of A, which are contiguous, by one column.
@@ -591,6 +598,7 @@ struct Gemm {
       right = &right_transposed;
       std::swap(to.row, to.column);
     }
+    if constexpr (kIsNarrow && !kConvertsLanes<T>) return blocks(*left, *right, to);
     if (right->col_stride == 1) {
       switch (left->rows) {
         case 1:

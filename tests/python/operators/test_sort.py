@@ -44,3 +44,9 @@ def test_narrow_values(kind: type, count: int) -> None:
     values = (np.random.default_rng(1).standard_normal((2, count)) * 60).astype(kind)
     found = treadle.msort(treadle.from_numpy(values).t()).t()
     np.testing.assert_array_equal(found.numpy(), np.sort(values, axis=1))
+
+
+@pytest.mark.parametrize("k", (0, 1))
+def test_topk_of_a_scalar_is_the_scalar(k):
+    values, indices = treadle.tensor(1.5).topk(k)
+    assert values.shape == indices.shape == () and values.item() == 1.5 and indices.item() == 0

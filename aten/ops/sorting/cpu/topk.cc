@@ -97,6 +97,7 @@ void topk_cpu(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sor
   T* const to = values.data_as<T>();
   int64_t* const positions = indices.data_as<int64_t>();
   if (values.numel() == 0) return;
+  if (self.dim() == 0) k = 1;  // the results have one element, whatever k
   parallel_for(s.count(), grain_for(s.size), [&](int64_t begin, int64_t end) {
     Candidates<T> candidates(s.size, k);
     for (int64_t i = begin; i < end; ++i) {

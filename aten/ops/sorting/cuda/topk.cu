@@ -151,6 +151,7 @@ template <class T>
 void topk_cuda(const Tensor& self, int64_t k, int64_t dim, bool largest, bool /*sorted*/,
                const Tensor& values, const Tensor& indices) {
   if (values.numel() == 0) return;
+  if (self.dim() == 0) k = 1;  // the results have one element, whatever k
   const Place place(values);
   const Tensor input = aten::contiguous(self);
   const Lines lines = lines_of(self.sizes(), dim);
