@@ -314,7 +314,8 @@ def _aborts(rank: int, world: int) -> None:
     time.sleep(0.3)
     assert not work.is_completed()
     group.abort()
-    with pytest.raises(dist.DistNetworkError, match="it was aborted"):
+    # The other rank may have aborted first.
+    with pytest.raises(dist.DistError, match="it was aborted|remote process exited"):
         work.wait()
     with pytest.raises(dist.DistNetworkError, match="it was aborted"):
         dist.all_reduce(one)
