@@ -522,6 +522,7 @@ struct Gemm {
 
   // By one or two rows. Where B comes from a cache, AVX3 is faster with the loop of AVX2, whose
   // transposition takes fewer steps; where it comes from memory, with whole lines of more columns.
+  // Numbers that are widened take the loop of AVX2 in both cases, which keeps the code short.
   template <int rows>
   static void one_or_two_rows_by_columns(const View& a, const View& b, const Target& c) {
 #if HWY_TARGET == HWY_AVX3 && (HWY_TARGETS & HWY_AVX2)

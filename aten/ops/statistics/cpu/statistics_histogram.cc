@@ -131,7 +131,7 @@ void histogramdd_cpu(const Tensor& self, TensorList bins, const Tensor& weight, 
   }
   const T* const from = input.data_as<T>();
   const T* const factors = weights.defined() ? weights.data_as<T>() : nullptr;
-  // What is outside has a cell of its own behind the others.
+  // Numbers outside the range are counted in a cell behind the others.
   // Several tables share the work, as in count_bins.
   constexpr int64_t kTables = 4, kSmall = 2048;
   const int64_t pitch = cells + 1, mask = pitch <= kSmall ? kTables - 1 : 0;
